@@ -1,0 +1,31 @@
+package worker
+
+import (
+	"context"
+	"errors"
+)
+
+// Journal is the engine's memory across crashes. When Open or Move returns nil
+// the step is committed to disk. Package store implements it.
+//
+// All methods are safe for concurrent use; concurrent Moves may share a commit.
+type Journal interface {
+	// Open records a new hold, with its facts, as claimed, and returns its number.
+	// Holds of one origin and item id share the item's execution and outcome.
+	Open(ctx context.Context, h Hold, reason string) (HoldID, error)
+
+	// Move records one step. It returns ErrForbidden, and changes nothing, for
+	// a step that the write-ahead rules exclude: Starting unless the hold is
+	// recorded as accepted and its item as not started.
+	Move(ctx context.Context, id HoldID, m Move) error
+
+	// Unfinished returns the holds of a connection that are not closed, oldest
+	// first.
+	Unfinished(ctx context.Context, origin, environment string) ([]Hold, error)
+
+	// Last returns the newest hold of an item and whether there is one.
+	Last(ctx context.Context, origin, itemID string) (Hold, bool, error)
+}
+
+// ErrForbidden is returned for a step that the write-ahead rules exclude.
+var ErrForbidden = errors.New("the journal refuses this step")
