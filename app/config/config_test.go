@@ -1,0 +1,189 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestAMissingFileIsTheDefaults(t *testing.T) {
+	c, err := Read(filepath.Join(t.TempDir(), "config.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Notifications.Waiting != "first" || len(c.Connections) != 0 || c.Limits.TimeLimit != 5*time.Minute {
+		t.Errorf("defaults = %+v", c)
+	}
+}
+
+func TestEverySettingIsTaken(t *testing.T) {
+	c, err := Parse("config.toml", []byte(`
+log-level = "debug"
+[[connection]]
+name = "build box"
+harness = "http://LOCALHOST:3000/"
+environment-id = "env_1"
+workdir = "/srv/work"
+max-held = 3
+max-running = 1
+lease-ms = 30000
+interval-ms = 500
+decision-timeout = "90s"
+[[connection]]
+harness = "https://harness.example:443"
+workdir = "/srv/other"
+[environment]
+pass = ["SSH_AUTH_SOCK"]
+remove = ["AWS_*", "NPM_TOKEN"]
+[limits]
+time-limit = "1h"
+stop-grace = "2s"
+report-bytes = 4096
+read-bytes = 4096
+list-entries = 10
+[notifications]
+waiting = "every"
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := Connection{Name: "build box", Harness: "http://localhost:3000", EnvironmentID: "env_1", WorkDir: "/srv/work",
+		MaxHeld: 3, MaxRunning: 1, Lease: 30 * time.Second, Interval: 500 * time.Millisecond, DecisionTimeout: 90 * time.Second}
+	if c.Connections[0] != first {
+		t.Errorf("first connection = %+v", c.Connections[0])
+	}
+	second := DefaultConnection()
+	second.Name, second.Harness, second.WorkDir = "harness.example", "https://harness.example", "/srv/other"
+	if c.Connections[1] != second {
+		t.Errorf("second connection = %+v", c.Connections[1])
+	}
+	if c.LogLevel.String() != "DEBUG" || c.Notifications.Waiting != "every" || len(c.Environment.Remove) != 2 ||
+		c.Environment.Pass[0] != "SSH_AUTH_SOCK" || c.Limits != (Limits{time.Hour, 2 * time.Second, 4096, 4096, 10}) {
+		t.Errorf("config = %+v", c)
+	}
+}
+
+func TestWhatCannotBeUsedIsNamedWithFileLineValueAndExpectation(t *testing.T) {
+	const conn = "[[connection]]\nharness = \"http://127.0.0.1:3000\"\nworkdir = \"/w\"\n"
+	for _, c := range []struct{ text, want string }{
+		{"log-level = \"loud\"", `config.toml:1: log-level = "loud": expected one of debug, info, warn, error`},
+		{"\nlog_level = 1", `config.toml:2: log_level = 1: not a setting; expected one of connection, environment, limits, log-level, notifications`},
+		{conn + "max-held = 0", `config.toml:4: connection.max-held = 0: expected a whole number from 1 to 1000`},
+		{conn + "max-held = \"8\"", `config.toml:4: connection.max-held = "8": expected a whole number from 1 to 1000`},
+		{conn + "lease-ms = 10", `config.toml:4: connection.lease-ms = 10: expected a whole number from 200 to 3600000 of milliseconds`},
+		{conn + "decision-timeout = 4", `config.toml:4: connection.decision-timeout = 4: expected a duration from 1s to 24h, such as "90s" or "4m"`},
+		{conn + "approve = \"all\"", `config.toml:4: connection.approve = "all": not a setting`},
+		{conn + conn, `config.toml:5: connection.harness = "http://127.0.0.1:3000": a second connection to this harness and environment-id; expected one`},
+		{conn + strings.Replace(conn, "127.0.0.1", "localhost", 1), `config.toml:5: connection.harness = "http://localhost:3000": a second connection`},
+		{conn + "name = \"x\"\n" + strings.Replace(conn, "3000", "3001", 1) + "name = \"x\"", `config.toml:8: connection.name = "x": a second connection of this name`},
+		{"[[connection]]\nworkdir = \"/w\"", `config.toml:1: connection.harness: missing`},
+		{"[[connection]]\nharness = \"http://h\"", `config.toml:1: connection.workdir: missing`},
+		{"[[connection]]\nharness = \"http://user:pw@h\"", `config.toml:2: connection.harness = "http://user:pw@h": expected the address of a harness`},
+		{"[[connection]]\nharness = \"ftp://h\"", `config.toml:2: connection.harness = "ftp://h": expected the address`},
+		{"[connection]\nname = \"x\"", `config.toml:1: connection: expected tables, each written [[connection]]`},
+		{"[environment]\nremove = [\"A=B\"]", `config.toml:2: environment.remove = [A=B]: expected a list of variable names`},
+		{"[notifications]\nwaiting = true", `config.toml:2: notifications.waiting = true: expected one of off, first, every`},
+		{"limits = 3", `config.toml:1: limits = 3: expected a table, written [limits]`},
+		{"x = ", `config.toml:1: `},
+	} {
+		_, err := Parse("config.toml", []byte(c.text))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q:\n got %v\nwant %s", c.text, err, c.want)
+		}
+	}
+}
+
+func TestAllMistakesAreToldInTheOrderOfTheirLines(t *testing.T) {
+	_, err := Parse("c", []byte("zzz = 1\n[limits]\nread-bytes = 1\ntime-limit = \"1ns\"\n"))
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) != 3 || !strings.HasPrefix(lines[0], "c:1:") || !strings.HasPrefix(lines[1], "c:3:") || !strings.HasPrefix(lines[2], "c:4:") {
+		t.Errorf("got %q", lines)
+	}
+}
+
+func TestAKeyInsideAMultiLineStringIsNotMistakenForASetting(t *testing.T) {
+	lines := locate([]byte("a = \"\"\"\nb = 1\n\"\"\"\nb = 2\n"))
+	if lines["b"] != 4 {
+		t.Errorf("lines = %v", lines)
+	}
+}
+
+func FuzzParseNeverPanics(f *testing.F) {
+	f.Add([]byte("[[connection]]\nharness=\"http://x\"\nworkdir='''\na'''"))
+	f.Add([]byte("connection = [{name=\"a\"}]\n[limits]\ntime-limit=1979-05-27"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if c, err := Parse("c", text); err == nil {
+			for _, conn := range c.Connections {
+				if conn.Harness == "" || conn.WorkDir == "" || conn.Name == "" {
+					t.Errorf("accepted %+v", conn)
+				}
+			}
+		}
+	})
+}
+
+func TestFlagsOutsideTheirLimitsAreNamedAsTheFlag(t *testing.T) {
+	c := DefaultConnection()
+	c.MaxRunning = 0
+	err := c.Check(func(key string) string { return "--" + key })
+	if err == nil || err.Error() != "--max-running = 0: expected a whole number from 1 to 64" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWorkDirectories(t *testing.T) {
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	work, data := filepath.Join(base, "work"), filepath.Join(base, "data")
+	for _, dir := range []string{work, data, filepath.Join(data, "sub")} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(base, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{"to-work": work, "to-data": filepath.Join(data, "sub")} {
+		if err := os.Symlink(to, filepath.Join(base, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ dir, want string }{
+		{work, ""},
+		{filepath.Join(base, "to-work"), ""},
+		{filepath.Join(base, "missing"), "does not exist"},
+		{file, "is not a directory"},
+		{data, "contains or lies in"},
+		{base, "contains or lies in"},
+		{filepath.Join(base, "to-data"), "contains or lies in"},
+	} {
+		got, err := CheckWorkDir(c.dir, data, filepath.Join(base, "not-yet", "config"))
+		if c.want == "" && (err != nil || got != work) {
+			t.Errorf("%s: got %q, %v", c.dir, got, err)
+		}
+		if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: got %v, want %s", c.dir, err, c.want)
+		}
+	}
+	if left, _ := os.ReadDir(work); len(left) != 0 {
+		t.Errorf("the check left %v behind", left)
+	}
+}
+
+func TestAReadOnlyWorkDirectoryIsRefused(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root writes anywhere")
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := CheckWorkDir(dir); err == nil || !strings.Contains(err.Error(), "cannot be written to") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,328 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/BurntSushi/toml"
+)
+
+// maxFile bounds a configuration file; more than this is a mistake.
+const maxFile = 1 << 20
+
+// Read reads a configuration file. A file that is not there is an empty one.
+// The error joins an *Invalid for every value that cannot be used, in the order
+// of their lines.
+func Read(path string) (Config, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Default(), nil
+	}
+	if err != nil {
+		return Config{}, fmt.Errorf("read the configuration: %w", err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxFile {
+		return Config{}, &Invalid{File: path, Expected: "expected a text file of at most 1 MB"}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("read the configuration: %w", err)
+	}
+	return Parse(path, text)
+}
+
+// Parse reads the text of a configuration file; name stands for it in errors.
+func Parse(name string, text []byte) (Config, error) {
+	r := &reader{file: name, lines: locate(text)}
+	var raw map[string]any
+	if _, err := toml.NewDecoder(bytes.NewReader(text)).Decode(&raw); err != nil {
+		var parse toml.ParseError
+		if errors.As(err, &parse) {
+			return Config{}, &Invalid{File: name, Line: parse.Position.Line, Expected: parse.Message}
+		}
+		return Config{}, &Invalid{File: name, Expected: err.Error()}
+	}
+	c := Default()
+	r.table("", raw, map[string]setter{
+		"log-level":     level(&c.LogLevel),
+		"connection":    r.connections(&c.Connections),
+		"environment":   r.section("environment", map[string]setter{"pass": names(&c.Environment.Pass), "remove": names(&c.Environment.Remove)}),
+		"notifications": r.section("notifications", map[string]setter{"waiting": choice(&c.Notifications.Waiting, "off", "first", "every")}),
+		"limits": r.section("limits", map[string]setter{
+			"time-limit":   duration(&c.Limits.TimeLimit, time.Second, 24*time.Hour),
+			"stop-grace":   duration(&c.Limits.StopGrace, 100*time.Millisecond, time.Minute),
+			"report-bytes": integer(&c.Limits.ReportBytes, 1024, 16<<20),
+			"read-bytes":   integer(&c.Limits.ReadBytes, 1024, 64<<20),
+			"list-entries": integer(&c.Limits.ListEntries, 1, 1_000_000),
+		}),
+	})
+	if len(r.errs) > 0 {
+		return Config{}, r.joined()
+	}
+	return c, nil
+}
+
+// reader collects what is wrong with one file.
+type reader struct {
+	file  string
+	lines map[string]int
+	errs  []*Invalid
+}
+
+// setter takes one value over, or says what it expected. A reported error was
+// already added to the reader.
+type setter func(any) error
+
+// errReported is returned by a setter whose parts have reported for themselves.
+var errReported = errors.New("already reported")
+
+func (r *reader) table(path string, t map[string]any, fields map[string]setter) {
+	for key, value := range t {
+		at := join(path, key)
+		set, known := fields[key]
+		if !known {
+			r.fail(at, value, "not a setting; expected one of "+strings.Join(sortedKeys(fields), ", "))
+			continue
+		}
+		if err := set(value); err != nil && err != errReported {
+			r.fail(at, value, err.Error())
+		}
+	}
+}
+
+func (r *reader) section(path string, fields map[string]setter) setter {
+	return func(v any) error {
+		t, ok := v.(map[string]any)
+		if !ok {
+			return fmt.Errorf("expected a table, written [%s]", path)
+		}
+		r.table(path, t, fields)
+		return nil
+	}
+}
+
+func (r *reader) connections(to *[]Connection) setter {
+	return func(v any) error {
+		list, ok := v.([]map[string]any)
+		if !ok {
+			return errors.New("expected tables, each written [[connection]]")
+		}
+		for i, t := range list {
+			*to = append(*to, r.connection(fmt.Sprintf("connection[%d]", i), t))
+		}
+		r.unique(*to)
+		return nil
+	}
+}
+
+func (r *reader) connection(path string, t map[string]any) Connection {
+	c := DefaultConnection()
+	before := len(r.errs)
+	r.table(path, t, map[string]setter{
+		"name":             text(&c.Name, "a name of one line", 64),
+		"harness":          origin(&c.Harness),
+		"environment-id":   text(&c.EnvironmentID, "an environment id", 256),
+		"workdir":          text(&c.WorkDir, "the path of a directory", 4096),
+		"max-held":         integer(&c.MaxHeld, 1, maxHeld),
+		"max-running":      integer(&c.MaxRunning, 1, maxRunning),
+		"lease-ms":         milliseconds(&c.Lease, minLeaseMS, maxLeaseMS),
+		"interval-ms":      milliseconds(&c.Interval, 0, maxIntervalMS),
+		"decision-timeout": duration(&c.DecisionTimeout, minDecision, maxDecision),
+	})
+	if len(r.errs) > before {
+		return c
+	}
+	if c.Harness == "" {
+		r.fail(join(path, "harness"), nil, "missing; expected the address of a harness")
+	}
+	if c.WorkDir == "" {
+		r.fail(join(path, "workdir"), nil, "missing; expected the directory that commands run in")
+	}
+	if u, err := url.Parse(c.Harness); err == nil && c.Name == "" {
+		c.Name = u.Host
+	}
+	return c
+}
+
+// unique refuses two connections that would claim from the same queue, or
+// could not be told apart.
+func (r *reader) unique(list []Connection) {
+	ends, named := map[string]bool{}, map[string]bool{}
+	for i, c := range list {
+		path := fmt.Sprintf("connection[%d]", i)
+		if ends[c.sameEnd()] && c.Harness != "" {
+			r.fail(join(path, "harness"), c.Harness, "a second connection to this harness and environment-id; expected one")
+		} else if named[c.Name] {
+			r.fail(join(path, "name"), c.Name, "a second connection of this name; expected another name")
+		}
+		ends[c.sameEnd()], named[c.Name] = true, true
+	}
+}
+
+func (r *reader) fail(path string, value any, expected string) {
+	bad := &Invalid{File: r.file, Line: r.line(path), Name: withoutIndex(path), Expected: expected}
+	switch v := value.(type) {
+	case nil, map[string]any, []map[string]any:
+	case string:
+		bad.Value = clip(fmt.Sprintf("%q", v))
+	default:
+		bad.Value = clip(fmt.Sprint(v))
+	}
+	r.errs = append(r.errs, bad)
+}
+
+func (r *reader) joined() error {
+	slices.SortStableFunc(r.errs, func(a, b *Invalid) int {
+		if a.Line != b.Line {
+			return a.Line - b.Line
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	all := make([]error, len(r.errs))
+	for i, e := range r.errs {
+		all[i] = e
+	}
+	return errors.Join(all...)
+}
+
+func clip(s string) string {
+	if len(s) > 200 {
+		return strings.ToValidUTF8(s[:200], "") + "…"
+	}
+	return s
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+func sortedKeys(m map[string]setter) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func text(to *string, what string, most int) setter {
+	return func(v any) error {
+		s, ok := v.(string)
+		if !ok || s == "" || len(s) > most || strings.ContainsAny(s, "\x00\r\n") {
+			return fmt.Errorf("expected %s", what)
+		}
+		*to = s
+		return nil
+	}
+}
+
+func origin(to *string) setter {
+	return func(v any) (err error) {
+		s, _ := v.(string)
+		*to, err = ParseOrigin(s)
+		return err
+	}
+}
+
+func integer(to *int, low, high int) setter {
+	return func(v any) error {
+		n, ok := v.(int64)
+		if !ok || n < int64(low) || n > int64(high) {
+			return IntWithin(low-1, low, high)
+		}
+		*to = int(n)
+		return nil
+	}
+}
+
+func milliseconds(to *time.Duration, low, high int) setter {
+	return func(v any) error {
+		var n int
+		if err := integer(&n, low, high)(v); err != nil {
+			return fmt.Errorf("%w of milliseconds", err)
+		}
+		*to = time.Duration(n) * time.Millisecond
+		return nil
+	}
+}
+
+func duration(to *time.Duration, low, high time.Duration) setter {
+	return func(v any) error {
+		s, _ := v.(string)
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			return DurationWithin(low-1, low, high)
+		}
+		if err := DurationWithin(d, low, high); err != nil {
+			return err
+		}
+		*to = d
+		return nil
+	}
+}
+
+func choice(to *string, of ...string) setter {
+	return func(v any) error {
+		s, _ := v.(string)
+		if !slices.Contains(of, s) {
+			return fmt.Errorf("expected one of %s", strings.Join(of, ", "))
+		}
+		*to = s
+		return nil
+	}
+}
+
+func level(to *slog.Level) setter {
+	return func(v any) error {
+		s, _ := v.(string)
+		l, err := ParseLevel(s)
+		*to = l
+		return err
+	}
+}
+
+// ParseLevel reads a log level. The error says what is expected.
+func ParseLevel(s string) (slog.Level, error) {
+	switch s {
+	case "debug":
+		return slog.LevelDebug, nil
+	case "info":
+		return slog.LevelInfo, nil
+	case "warn":
+		return slog.LevelWarn, nil
+	case "error":
+		return slog.LevelError, nil
+	}
+	return 0, errors.New("expected one of debug, info, warn, error")
+}
+
+// names reads variable names, each of which may end in one "*".
+func names(to *[]string) setter {
+	return func(v any) error {
+		expected := errors.New(`expected a list of variable names, such as ["AWS_PROFILE", "MY_*"]`)
+		list, ok := v.([]any)
+		if !ok {
+			return expected
+		}
+		for _, v := range list {
+			s, _ := v.(string)
+			bare := strings.TrimSuffix(s, "*")
+			if s == "" || strings.ContainsAny(bare, "*= \t\r\n\x00") {
+				return expected
+			}
+			*to = append(*to, s)
+		}
+		return nil
+	}
+}
