@@ -16,6 +16,7 @@ const (
 	Stopped       How = "stopped"         // stopped by us, before its end; never exit 0
 	CouldNotStart How = "could not start" // no process was made: exit 126 or 127
 	FileFailed    How = "failed"          // a file operation that was not done
+	Lost          How = "lost"            // started, and found without an outcome after a crash
 )
 
 // Outcome is what an execution left behind. It is what the journal keeps and

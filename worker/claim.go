@@ -1,0 +1,271 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"countersign/worker/api"
+)
+
+// claimWork asks the harness for work for as long as ctx lasts: never without
+// having seen that the harness can accept, never while there is no room, and
+// never before what is held with a lapsed lease was tried once (PROTOCOL.md §3).
+// It never ends early and never spins.
+func (e *Engine) claimWork(ctx context.Context) {
+	probed := false
+	failures := 0
+	for e.await(ctx, e.mayClaim) == nil {
+		if !probed {
+			if err := e.within(ctx, e.cfg.Harness.Probe); err != nil {
+				failures++
+				e.lostTouch(err)
+				sleep(ctx, e.backoff(failures, err))
+				continue
+			}
+			probed = true
+		}
+		e.renewLapsed(ctx)
+		sent := e.clock.Boot()
+		item, found, err := e.claim(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			failures++
+			probed = false
+			e.lostTouch(err)
+			sleep(ctx, e.backoff(failures, err))
+		default:
+			failures = 0
+			e.inTouch()
+			if found {
+				e.take(ctx, item, sent)
+			}
+			if e.cfg.Once {
+				return
+			}
+			if !found {
+				sleep(ctx, e.pollInterval())
+			}
+		}
+	}
+}
+
+// mayClaim says whether there is room for one more item. e.mu must be held.
+func (e *Engine) mayClaim() bool {
+	held, delivering := 0, 0
+	for _, h := range e.holds {
+		switch {
+		case h.phase == phaseDelivering:
+			delivering++
+		case !h.phase.started():
+			held++
+		}
+	}
+	return !e.paused && !e.away && !e.quitting && held < e.cfg.MaxHeld && delivering < maxDelivering
+}
+
+func (e *Engine) claim(ctx context.Context) (item Item, found bool, err error) {
+	err = e.within(ctx, func(ctx context.Context) error {
+		item, found, err = e.cfg.Harness.Claim(ctx, e.cfg.WorkerID)
+		return err
+	})
+	return item, found, err
+}
+
+// within bounds one request.
+func (e *Engine) within(ctx context.Context, request func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, requestWithin)
+	defer cancel()
+	return request(ctx)
+}
+
+// take opens a hold for a claimed item and has it tended, unless the item is
+// held here already: then it is the same hold. sent is the Boot at which the
+// claim was sent, from which the lease counts.
+func (e *Engine) take(ctx context.Context, item Item, sent time.Duration) {
+	e.mu.Lock()
+	e.busyUntil = e.clock.Boot() + activeFor
+	same := e.holding(item.ID)
+	e.mu.Unlock()
+	if same != nil {
+		e.offeredAgain(ctx, same, item, sent)
+		return
+	}
+	h, err := e.open(ctx, item, sent)
+	if err != nil {
+		// Nothing ran and nothing will: the lease lapses and the harness hands
+		// the item out again.
+		e.log.Error("a claimed item could not be written to the journal; it is let go unrun",
+			"item", item.ID, "error", err)
+		e.setConnection(Connected, "The journal cannot be written, so nothing is taken on: "+err.Error())
+		sleep(ctx, e.cfg.Poll.Longest)
+		return
+	}
+	e.tending.Go(func() { e.tend(ctx, h) })
+}
+
+// holding returns the open hold of an item. e.mu must be held.
+func (e *Engine) holding(itemID string) *hold {
+	for _, h := range e.holds {
+		if h.rec.Item.ID == itemID {
+			return h
+		}
+	}
+	return nil
+}
+
+// offeredAgain handles an item that the harness handed out while it is held
+// here. It starts nothing. A reclaim clears the harness's accept, so a running
+// item is accepted again.
+func (e *Engine) offeredAgain(ctx context.Context, h *hold, item Item, sent time.Duration) {
+	if !sameWork(h.rec.Item, item) {
+		h.loseLife(errChangedWork)
+		h.note(StepOffered, "the harness handed out other work under this id")
+		return
+	}
+	h.renewed(sent)
+	h.note(StepOffered, "the harness handed this item out again while it is held here")
+	e.mu.Lock()
+	running := h.phase == phaseRunning
+	e.mu.Unlock()
+	if !running {
+		return
+	}
+	e.tending.Go(func() {
+		sent := e.clock.Boot()
+		if err := h.request(ctx, e.cfg.Harness.Accept); err != nil {
+			h.note(StepLease, "accepting the running item again failed: "+err.Error())
+			return
+		}
+		h.renewed(sent)
+	})
+}
+
+// inTouch records a usable answer.
+func (e *Engine) inTouch() {
+	e.mu.Lock()
+	e.conn.LastContact = e.clock.Now()
+	was := e.conn.State
+	told := e.toldFailing
+	e.failingFrom, e.toldFailing = 0, false
+	changed := was != Connected || e.conn.Detail != ""
+	e.conn.State, e.conn.Detail = Connected, ""
+	e.mu.Unlock()
+	if told {
+		e.happened(EventReachable, nil, false, "The harness answers again.")
+	}
+	if changed {
+		e.log.Info("connected", "harness", e.cfg.Origin)
+		e.changed()
+	}
+}
+
+// lostTouch records a failed probe or claim and tells the operator what it
+// means: at once where only they can mend it, after 30 s where it may mend itself.
+func (e *Engine) lostTouch(err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	state, detail := describeFailure(err)
+	e.mu.Lock()
+	news := e.conn.State != state
+	now := e.clock.Boot()
+	if e.failingFrom == 0 {
+		e.failingFrom = now
+	}
+	tellUnreachable := state == Unreachable && !e.toldFailing && now-e.failingFrom >= 30*time.Second
+	e.toldFailing = e.toldFailing || tellUnreachable || state != Unreachable
+	e.mu.Unlock()
+	e.setConnection(state, detail)
+
+	switch {
+	case tellUnreachable:
+		e.happened(EventUnreachable, nil, false, "The harness has not answered for 30 s. Countersign keeps trying.")
+	case news && state == CredentialsRejected:
+		e.happened(EventCredentials, nil, false, "The harness rejected the credentials. Nothing is claimed.")
+	case news && state == CannotAccept:
+		e.happened(EventCannotAccept, nil, false, "This harness cannot accept a start, so nothing is claimed.")
+	}
+	if news {
+		e.log.Warn("not connected", "state", string(state), "error", err)
+	}
+	if u := (*api.Unanswered)(nil); errors.As(err, &u) && u.MaybeApplied && u.Op == "claim" {
+		e.log.Info(ClaimUnconfirmed, "error", err)
+	}
+}
+
+func describeFailure(err error) (ConnectionState, string) {
+	var refused *api.Refused
+	if errors.As(err, &refused) {
+		switch refused.Reason {
+		case api.Credentials:
+			return CredentialsRejected, fmt.Sprintf("The harness rejected the credentials (status %d). "+
+				"Nothing is claimed. Check the API key and the environment key.", refused.Status)
+		case api.NoAcceptRoute:
+			return CannotAccept, "This harness has no accept route, so it cannot authorize a start. " +
+				"Nothing is claimed or run. Update the harness."
+		}
+	}
+	return Unreachable, "No usable answer from the harness; trying again. " + err.Error()
+}
+
+func (e *Engine) setConnection(state ConnectionState, detail string) {
+	e.mu.Lock()
+	changed := e.conn.State != state || e.conn.Detail != detail
+	e.conn.State, e.conn.Detail = state, detail
+	e.mu.Unlock()
+	if changed {
+		e.changed()
+	}
+}
+
+// backoff is how long to wait after so many failures in a row. Rejected
+// credentials and a harness that cannot accept do not mend themselves quickly.
+func (e *Engine) backoff(failures int, err error) time.Duration {
+	longest := e.cfg.Poll.Longest
+	if state, _ := describeFailure(err); state != Unreachable {
+		return jitter(longest)
+	}
+	return jitter(min(longest, e.cfg.Poll.Active<<min(failures, 10)))
+}
+
+// jitter spreads d over [d/2, d], so that many workers do not ask in step.
+func jitter(d time.Duration) time.Duration {
+	return d/2 + rand.N(d/2+1)
+}
+
+func (e *Engine) pollInterval() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.holds) > 0 || e.clock.Boot() < e.busyUntil {
+		return e.cfg.Poll.Active
+	}
+	return e.cfg.Poll.Idle
+}
+
+// renewLapsed tries once to renew each hold whose lease, by our estimate, has
+// lapsed, and to complete each that is finished. A claim can make a harness give
+// up lapsed work for good, so this comes before the next one (DESIGN.md).
+func (e *Engine) renewLapsed(ctx context.Context) {
+	e.mu.Lock()
+	var lapsed []*hold
+	for _, h := range e.holds {
+		if h.leaseLeft() <= 0 {
+			lapsed = append(lapsed, h)
+		}
+	}
+	e.mu.Unlock()
+	for _, h := range lapsed {
+		if attempted := h.hurryDelivery(); attempted != nil {
+			select {
+			case <-attempted:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		h.beat(ctx)
+	}
+}

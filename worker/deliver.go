@@ -1,0 +1,171 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"countersign/worker/api"
+	"countersign/worker/execute"
+)
+
+const (
+	deliverWithin    = 24 * time.Hour
+	longestRedeliver = time.Minute
+	shortenedTo      = 16 << 10 // bytes of a report that was too large for the harness
+)
+
+// deliver reports the hold's result until the harness has answered for good, or
+// for 24 h (PROTOCOL.md §3). It holds no running slot. unanswered says that an
+// earlier try may have been recorded. When Countersign quits, each result gets
+// one try and otherwise stays in the journal.
+func (h *hold) deliver(ctx context.Context, unanswered bool) {
+	h.logged(h.move(StepDelivering, "", func(f *Facts) { f.Delivery = Delivering }))
+	result, failed := h.report()
+	shortened := false
+	first := h.e.clock.Boot()
+	for failures := 0; ; failures++ {
+		err := h.complete(ctx, result, failed)
+		var refused *api.Refused
+		var lost *api.Unanswered
+		switch {
+		case err == nil:
+			h.delivered(Delivered, "")
+			return
+		case errors.As(err, &refused) && refused.Reason == api.TooLarge && !shortened && h.rec.Outcome != nil:
+			shortened = true
+			result = execute.Shorten(*h.rec.Outcome, shortenedTo)
+			h.note(StepDelivering, "the report was too large for the harness; it is reported again, shorter")
+			continue
+		case errors.As(err, &refused) && refused.Status == http.StatusConflict:
+			h.conflict(unanswered, refused)
+			return
+		case errors.As(err, &refused) && isFinal(refused):
+			h.delivered(Undelivered, CompletionUndelivered+": "+err.Error())
+			return
+		case errors.As(err, &lost) && lost.MaybeApplied:
+			unanswered = true
+			h.note(StepDelivering, CompletionUnconfirmed+": "+err.Error())
+		default:
+			h.note(StepDelivering, "not delivered yet: "+err.Error())
+		}
+		if h.e.clock.Boot()-first > deliverWithin {
+			h.delivered(Undelivered, CompletionUndelivered+": given up after 24 h: "+err.Error())
+			return
+		}
+		if !h.untilNextTry(ctx, jitter(min(longestRedeliver, time.Second<<min(failures, 6)))) {
+			return // quitting: the journal has the result
+		}
+	}
+}
+
+// report is what complete carries: the outcome's result, or the words of a
+// decline.
+func (h *hold) report() (result []byte, failed bool) {
+	if o := h.rec.Outcome; o != nil {
+		return o.Result, o.Failed
+	}
+	return declinedResult(h.rec)
+}
+
+// complete sends one completion and tells whoever hurried it that it was tried.
+// It outlives the cancellation of ctx: a result in hand gets its try.
+func (h *hold) complete(ctx context.Context, result []byte, failed bool) error {
+	err := h.e.within(context.WithoutCancel(ctx), func(ctx context.Context) error {
+		return h.e.cfg.Harness.Complete(ctx, h.rec.Item.ID, h.rec.WorkerID, result, failed)
+	})
+	h.e.mu.Lock()
+	close(h.attempted)
+	h.attempted = make(chan struct{})
+	h.e.mu.Unlock()
+	return err
+}
+
+// isFinal says whether a refusal of complete ends the delivery: 400, 404, 422,
+// and 413 once it was shortened. Others may mend themselves.
+func isFinal(r *api.Refused) bool {
+	switch r.Status {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge:
+		return true
+	}
+	return false
+}
+
+// conflict handles a 409: the first try was not recorded; after an unanswered
+// one, it may have been.
+func (h *hold) conflict(unanswered bool, refused *api.Refused) {
+	if unanswered {
+		h.delivered(DeliveryUnconfirmed, CompletionUnconfirmed+": "+refused.Error())
+		return
+	}
+	h.delivered(DeliveryRefused, "outcome not recorded by the harness: "+refused.Error())
+}
+
+// delivered closes the hold with how its delivery ended, and tells the operator
+// of every way but the good one.
+func (h *hold) delivered(d Delivery, reason string) {
+	h.logged(h.move(StepDelivered, reason, func(f *Facts) {
+		f.Delivery, f.Closed = d, true
+	}))
+	switch d {
+	case DeliveryRefused:
+		h.e.happened(EventUndelivered, h, h.ran(), h.words("the harness did not record the result. It is in the history."))
+	case DeliveryUnconfirmed:
+		h.e.happened(EventUndelivered, h, h.ran(), h.words("the harness may have recorded the result. It is in the history."))
+	case Undelivered:
+		h.e.happened(EventUndelivered, h, h.ran(), h.words("the result was not delivered. It is in the history."))
+	}
+}
+
+// ran says whether the item's execution had started.
+func (h *hold) ran() bool {
+	return h.rec.Execution != NotStarted && h.rec.Execution != CouldNotStart
+}
+
+// untilNextTry waits for d, or until it is hurried, and says whether to try
+// again.
+func (h *hold) untilNextTry(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-h.hurry:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// hurryDelivery has a delivery tried now and returns a channel that is closed
+// when it was; nil where the hold is not delivering.
+func (h *hold) hurryDelivery() <-chan struct{} {
+	h.e.mu.Lock()
+	defer h.e.mu.Unlock()
+	if h.phase != phaseDelivering {
+		return nil
+	}
+	select {
+	case h.hurry <- struct{}{}:
+	default:
+	}
+	return h.attempted
+}
+
+// reportDeclined reports a decline: without an accept, in words, saying that
+// nothing ran.
+func (h *hold) reportDeclined(ctx context.Context) {
+	h.e.mu.Lock()
+	h.phase = phaseDelivering
+	h.e.signal()
+	h.e.mu.Unlock()
+	h.deliver(ctx, h.recovered)
+}
+
+// logged logs a step that could not be written down after the fact it records
+// has happened: nothing can be taken back, and a restart asks again.
+func (h *hold) logged(err error) {
+	if err != nil {
+		h.e.log.Error("a step could not be written to the journal", "hold", int64(h.rec.ID), "error", err)
+	}
+}

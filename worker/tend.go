@@ -1,0 +1,375 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"countersign/worker/execute"
+	"countersign/worker/policy"
+)
+
+// Causes for which a hold ends before it starts, or its command is stopped.
+var (
+	errSessionStopped = errors.New("the session stopped this work")
+	errNotOurs        = errors.New("the item is not ours any more")
+	errChangedWork    = errors.New("the harness handed out other work under the same id")
+	errReleased       = errors.New("released by the operator")
+	errOperatorStop   = errors.New("stopped by the operator")
+	errShutdown       = errors.New("stopped because Countersign is quitting")
+)
+
+// tend sees one hold through its life: decide, wait for a turn, accept, run,
+// report; with the lease renewed beside it. It returns when the hold is closed,
+// or when Countersign quits and the journal has what is left to do.
+func (e *Engine) tend(ctx context.Context, h *hold) {
+	leaseCtx, stopLease := context.WithCancel(context.WithoutCancel(ctx))
+	var lease = make(chan struct{})
+	go func() {
+		defer close(lease)
+		h.keepLease(leaseCtx)
+	}()
+	defer func() {
+		stopLease()
+		<-lease
+		e.close(h)
+	}()
+
+	if h.phase == phaseDelivering { // ended before: reported again, never run
+		if h.rec.Outcome != nil || h.interrupted() {
+			h.deliver(ctx, true)
+		}
+		return
+	}
+	if err := h.decide(ctx); err != nil {
+		h.endUnstarted(err)
+		return
+	}
+	if h.rec.Decision != Approved {
+		h.reportDeclined(ctx)
+		return
+	}
+	if err := h.waitTurn(ctx); err != nil {
+		h.endUnstarted(err)
+		return
+	}
+	if h.run(ctx) {
+		h.deliver(ctx, false)
+	}
+}
+
+// decide gets the decision on the hold: its own where the item cannot be done,
+// the policy's, or the operator's. When it returns nil the decision is durable.
+func (h *hold) decide(ctx context.Context) error {
+	if h.rec.Decision != Undecided { // decided before a restart, not delivered
+		return nil
+	}
+	if h.unfit != nil {
+		return h.decided(ctx, Declined, ownName, h.unfit.Error())
+	}
+	switch j := h.e.cfg.Policy.Judge(h.task); j.Verdict {
+	case policy.Allow:
+		return h.decided(ctx, Approved, j.By, j.Reason)
+	case policy.Deny:
+		return h.decided(ctx, Declined, j.By, j.Reason)
+	}
+	h.e.happened(EventWaiting, h, false, h.words("a tool call waits for you."))
+	a, err := h.awaitAnswer(ctx)
+	if err != nil {
+		return err
+	}
+	return h.decided(ctx, a.decision, a.by, a.words)
+}
+
+// decided makes a decision durable. While the journal cannot be written the
+// item stays undecided, and nothing follows from the answer.
+func (h *hold) decided(ctx context.Context, d Decision, by, words string) error {
+	err := h.moveWhenPossible(ctx, StepDecided, words, func(f *Facts) {
+		f.Decision, f.DecidedBy, f.Words = d, by, words
+	})
+	if err != nil {
+		return err
+	}
+	h.e.mu.Lock()
+	h.phase = phaseInLine
+	h.e.mu.Unlock()
+	return nil
+}
+
+// waitTurn waits until the start can follow an accept at once: a running slot is
+// free, the item is the head of its session among ours, nothing is paused.
+func (h *hold) waitTurn(ctx context.Context) error {
+	ctx, cancel := h.whileAlive(ctx)
+	defer cancel(nil)
+	return h.e.await(ctx, func() bool {
+		if !h.e.mayStart(h) {
+			return false
+		}
+		h.phase = phaseAccepting
+		return true
+	})
+}
+
+// mayStart says whether h may ask for its accept now. e.mu must be held.
+func (e *Engine) mayStart(h *hold) bool {
+	if e.paused || e.quitting {
+		return false
+	}
+	running := 0
+	for _, other := range e.holds {
+		if other.phase.inSlot() {
+			running++
+		}
+		if other != h && other.phase < phaseDelivering && other.before(h) {
+			return false
+		}
+	}
+	return running < e.cfg.MaxRunning
+}
+
+// before says whether h comes before other in one session's order. An item
+// without a session has no order.
+func (h *hold) before(other *hold) bool {
+	a, b := h.rec.Item, other.rec.Item
+	if a.SessionID == "" || a.SessionID != b.SessionID {
+		return false
+	}
+	if !a.CreatedAt.Equal(b.CreatedAt) {
+		return a.CreatedAt.Before(b.CreatedAt)
+	}
+	return h.rec.ID < other.rec.ID
+}
+
+// run starts the item and waits for its end. It says whether there is a result
+// to report: without a successful accept there is none.
+func (h *hold) run(ctx context.Context) (ended bool) {
+	if err := h.accept(ctx); err != nil {
+		return false
+	}
+	if err := h.acceptAgain(ctx); err != nil {
+		return false
+	}
+	if h.life.Err() != nil {
+		_ = h.refusedByLife()
+		return false
+	}
+	if ctx.Err() != nil {
+		return false // accepted, not started: the next start shows it again
+	}
+	err := h.move(StepStarting, "", func(f *Facts) { f.Execution = Starting })
+	switch {
+	case errors.Is(err, ErrForbidden):
+		h.e.log.Error("the journal refused a second start", "hold", int64(h.rec.ID))
+		return false
+	case err != nil:
+		h.finish(h.unstarted("the journal could not be written, so it was not started: " + err.Error()))
+		return true
+	}
+	if h.startIsStale(ctx) {
+		return false
+	}
+	h.finish(h.execute())
+	return true
+}
+
+// startIsStale checks an accept that grew old while the start was being written
+// down. It is asked again; refused, the item ends as could not start, unreported.
+func (h *hold) startIsStale(ctx context.Context) bool {
+	sent := h.e.clock.Boot()
+	if sent-h.acceptedAt <= startWithin {
+		return false
+	}
+	err := h.request(ctx, h.e.cfg.Harness.Accept)
+	if err == nil {
+		h.renewed(sent)
+		return false
+	}
+	o := h.unstarted("the start was delayed and the harness did not accept it again: " + err.Error())
+	_ = h.moveOutcome(o, StepRefused, func(f *Facts) {
+		f.Execution, f.Acceptance, f.Refusal, f.Closed = CouldNotStart, Refused, RefusedLapsed, true
+	})
+	h.tellRefused(RefusedLapsed)
+	return true
+}
+
+// execute runs the task. It is the only place from which anything starts.
+func (h *hold) execute() execute.Outcome {
+	h.e.mu.Lock()
+	h.phase = phaseRunning
+	h.startedAt = h.e.clock.Now()
+	h.e.mu.Unlock()
+	h.e.changed()
+	if h.runCtx.Err() != nil {
+		return h.unstarted(context.Cause(h.runCtx).Error() + " before it started; nothing ran")
+	}
+	return h.e.cfg.Runner.Run(h.runCtx, h.task, h.rec.OutputPath)
+}
+
+// finish makes the outcome durable and frees the running slot. An outcome that
+// cannot be committed is delivered from memory; Starting already forbids a
+// second run.
+func (h *hold) finish(o execute.Outcome) {
+	if err := h.moveOutcome(o, StepFinished, func(f *Facts) { f.Execution = executionOf(o) }); err != nil {
+		h.e.log.Error("an outcome could not be written to the journal; it is reported from memory",
+			"hold", int64(h.rec.ID), "error", err)
+		h.e.mu.Lock()
+		h.rec.Execution, h.rec.Outcome = executionOf(o), &o
+		h.e.mu.Unlock()
+	}
+	if errors.Is(context.Cause(h.runCtx), errSessionStopped) {
+		ran := o.How != execute.CouldNotStart
+		h.e.happened(EventSessionStopped, h, ran, h.words("the session stopped. "+stoppedWords(ran)))
+	}
+}
+
+func executionOf(o execute.Outcome) Execution {
+	switch o.How {
+	case execute.Stopped:
+		return Stopped
+	case execute.CouldNotStart:
+		return CouldNotStart
+	}
+	return Finished
+}
+
+// endUnstarted closes a hold that ended before anything could start. Nothing is
+// reported: nothing ran. A quit leaves it open in the journal.
+func (h *hold) endUnstarted(cause error) {
+	decision, words, because := Withdrawn, "", cause
+	switch {
+	case errors.Is(cause, errReleased):
+		decision, words = Released, "released"
+	case errors.Is(cause, errSessionStopped):
+		words = "session stopped"
+	case errors.Is(cause, errNotOurs):
+		words = "not ours any more"
+	case errors.Is(cause, errChangedWork):
+		words = "the harness changed the work under this id"
+	default:
+		return
+	}
+	err := h.move(StepDecided, because.Error(), func(f *Facts) {
+		f.Decision, f.Words, f.Closed = decision, words, true
+	})
+	if err != nil {
+		h.e.log.Error("a withdrawal could not be written to the journal", "hold", int64(h.rec.ID), "error", err)
+	}
+	switch {
+	case errors.Is(cause, errSessionStopped):
+		h.e.happened(EventSessionStopped, h, false, h.words("the session stopped. Nothing ran."))
+	case errors.Is(cause, errNotOurs), errors.Is(cause, errChangedWork):
+		h.e.happened(EventLeaseLost, h, false, h.words("another worker has the item. Nothing ran."))
+	}
+}
+
+// close takes the hold off the engine's list and frees its session and slot.
+func (e *Engine) close(h *hold) {
+	h.loseLife(errNotOurs)
+	h.stopRun(errShutdown)
+	e.mu.Lock()
+	for i, other := range e.holds {
+		if other == h {
+			e.holds = append(e.holds[:i], e.holds[i+1:]...)
+			break
+		}
+	}
+	if h.rec.Closed {
+		e.finished = append([]View{h.view()}, e.finished[:min(len(e.finished), keepFinished-1)]...)
+	}
+	e.busyUntil = e.clock.Boot() + activeFor
+	e.signal()
+	e.mu.Unlock()
+	if h.rec.Closed {
+		e.happened(EventFinished, h, h.rec.Execution != NotStarted, h.words("ended: "+h.rec.Status()+"."))
+	}
+	e.changed()
+}
+
+// awaitAnswer waits for the operator, warns before the limit, and answers for
+// them past it.
+func (h *hold) awaitAnswer(ctx context.Context) (answer, error) {
+	ctx, cancel := h.whileAlive(ctx)
+	defer cancel(nil)
+	for {
+		left, warned := h.decisionLeft()
+		if left <= 0 {
+			return h.expire()
+		}
+		if left <= warnBefore && !warned {
+			h.e.mu.Lock()
+			h.warned = true
+			h.e.mu.Unlock()
+			h.e.happened(EventExpiring, h, false, h.words("a decision is due within a minute."))
+		}
+		next := left
+		if left > warnBefore {
+			next = left - warnBefore
+		}
+		slept := h.e.clock.Boot()
+		timer := time.NewTimer(next)
+		select {
+		case a := <-h.answers:
+			timer.Stop()
+			h.e.mu.Lock()
+			h.e.expiries = 0
+			h.e.mu.Unlock()
+			return a, nil
+		case <-ctx.Done():
+			timer.Stop()
+			return answer{}, context.Cause(ctx)
+		case <-timer.C:
+			h.grantAfterGap(h.e.clock.Boot() - slept - next)
+		}
+	}
+}
+
+const (
+	warnBefore = time.Minute
+	atLeast    = time.Minute     // a decision has at least this long once shown
+	gapOver    = 3 * time.Second // a timer this late means that the machine slept
+)
+
+func (h *hold) decisionLeft() (left time.Duration, warned bool) {
+	h.e.mu.Lock()
+	defer h.e.mu.Unlock()
+	return h.decideBy - h.e.clock.Boot(), h.warned
+}
+
+// grantAfterGap gives the operator a minute where the machine slept through the
+// time they had.
+func (h *hold) grantAfterGap(late time.Duration) {
+	if late <= gapOver {
+		return
+	}
+	h.e.mu.Lock()
+	h.decideBy = max(h.decideBy, h.e.clock.Boot()+atLeast)
+	h.e.mu.Unlock()
+}
+
+// expire answers for an operator who did not: the item is declined in words, or
+// released where they had paused. Two in a row mean that they are away.
+func (h *hold) expire() (answer, error) {
+	e := h.e
+	e.mu.Lock()
+	if e.paused || e.away {
+		e.mu.Unlock()
+		return answer{}, errReleased
+	}
+	e.expiries++
+	away := e.expiries >= 2
+	e.away = away
+	if away {
+		for _, other := range e.holds {
+			if other != h && other.phase == phaseWaiting {
+				other.loseLife(errReleased)
+			}
+		}
+		e.signal()
+	}
+	e.mu.Unlock()
+	e.happened(EventExpired, h, false, h.words("nobody answered in time. It was declined; nothing ran."))
+	if away {
+		e.happened(EventAway, nil, false, "Two decisions in a row expired, so claiming stopped. It resumes when you are back.")
+	}
+	return answer{decision: Expired, by: ownName, words: "nobody answered in time"}, nil
+}

@@ -1,0 +1,252 @@
+package worker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"countersign/worker/execute"
+)
+
+// phase is how far a hold has come, as the engine sees it. Phases only grow.
+type phase int
+
+const (
+	phaseWaiting    phase = iota // undecided
+	phaseInLine                  // decided, waiting for its turn
+	phaseAccepting               // asking for the accept; holds a running slot
+	phaseRunning                 // started; holds a running slot
+	phaseDelivering              // ended or declined; being reported
+)
+
+func (p phase) started() bool { return p >= phaseRunning }
+func (p phase) inSlot() bool  { return p == phaseAccepting || p == phaseRunning }
+
+// hold is an open hold. Its facts are moved by the goroutine that tends it and
+// by nobody else; what others read or set is guarded by the engine's mutex.
+type hold struct {
+	e     *Engine
+	task  execute.Task
+	unfit error // why the task cannot be done here; nil where it can
+
+	answers  chan answer             // the operator's; holds one
+	life     context.Context         // ends when the hold may not start any more
+	loseLife context.CancelCauseFunc //
+	runCtx   context.Context         // ends when what runs has to stop
+	stopRun  context.CancelCauseFunc //
+	hurry    chan struct{}           // asks a waiting delivery to try now
+
+	acceptedAt time.Duration // Boot at which the successful accept was sent; the tender's own
+
+	// Guarded by e.mu.
+	rec        Hold
+	steps      []Entry
+	phase      phase
+	answered   bool
+	recovered  bool          // taken up after a restart
+	openedAt   time.Duration // Boot
+	age        time.Duration // of the item at its claim, by the harness's clock
+	decideBy   time.Duration // Boot
+	warned     bool
+	leaseFrom  time.Duration // Boot at which the last successful renewal was sent
+	lastBeat   time.Duration // Boot at which the last renewal was tried
+	atRisk     bool
+	toldLapsed bool
+	toldLost   bool
+	startedAt  time.Time
+	attempted  chan struct{} // closed when the delivery attempt under way has ended
+}
+
+type answer struct {
+	decision  Decision
+	by, words string
+}
+
+// open makes a hold for an item that was just claimed, and writes it down.
+func (e *Engine) open(ctx context.Context, item Item, sent time.Duration) (*hold, error) {
+	rec := Hold{
+		Connection: e.cfg.Name, Origin: e.cfg.Origin, Environment: e.cfg.Environment,
+		WorkerID: e.cfg.WorkerID, Item: item, WorkDir: e.cfg.Runner.Dir(),
+		OutputPath: e.outputPath(item.ID), OpenedAt: e.clock.Now(),
+		Facts: Facts{Decision: Undecided, Acceptance: NotAsked, Execution: NotStarted, Delivery: NothingToDeliver},
+	}
+	rec.Digest = digest(rec)
+	last, known, err := e.cfg.Journal.Last(ctx, e.cfg.Origin, item.ID)
+	if err != nil {
+		return nil, err
+	}
+	var changed error
+	if known {
+		rec.Returned = true
+		rec.Execution, rec.Outcome = last.Execution, last.Outcome
+		if last.Decision == Declined {
+			rec.Decision, rec.DecidedBy, rec.Words = Declined, last.DecidedBy, last.Words
+		}
+		if !sameWork(last.Item, item) {
+			changed = errChangedWork
+		}
+	}
+	rec.ID, err = e.cfg.Journal.Open(ctx, rec, returnedWords(rec))
+	if err != nil {
+		return nil, err
+	}
+	h := e.newHold(rec, sent)
+	if changed != nil {
+		h.unfit, h.rec.Execution, h.rec.Outcome, h.rec.Decision = changed, NotStarted, nil, Undecided
+	}
+	h.steps = []Entry{{Hold: rec.ID, At: rec.OpenedAt, Step: StepClaimed, Reason: returnedWords(rec), Facts: rec.Facts}}
+	e.add(h)
+	return h, nil
+}
+
+// newHold makes the memory of a hold whose lease counts from sent. What the
+// journal says has ended is only to be delivered.
+func (e *Engine) newHold(rec Hold, sent time.Duration) *hold {
+	h := &hold{
+		e: e, rec: rec,
+		answers: make(chan answer, 1), hurry: make(chan struct{}, 1), attempted: make(chan struct{}),
+		leaseFrom: sent, lastBeat: sent, openedAt: e.clock.Boot(),
+	}
+	h.life, h.loseLife = context.WithCancelCause(context.Background())
+	h.runCtx, h.stopRun = context.WithCancelCause(context.Background())
+	h.task, h.unfit = execute.Decode(rec.Item.Kind, rec.Item.Payload)
+	if h.unfit == nil {
+		h.unfit = e.cfg.Runner.Check(h.task)
+	}
+	if !rec.Item.CreatedAt.IsZero() && !rec.Item.ClaimedAt.IsZero() {
+		h.age = max(0, rec.Item.ClaimedAt.Sub(rec.Item.CreatedAt))
+	}
+	h.decideBy = h.openedAt + max(e.cfg.DecisionTimeout-h.age, atLeast)
+	if e.cfg.DecisionTimeout < atLeast { // asked for: a short limit is a limit
+		h.decideBy = h.openedAt + e.cfg.DecisionTimeout
+	}
+	switch {
+	case rec.Execution != NotStarted:
+		h.phase = phaseDelivering
+	case rec.Decision != Undecided:
+		h.phase = phaseInLine
+	}
+	return h
+}
+
+func (e *Engine) add(h *hold) {
+	e.mu.Lock()
+	e.holds = append(e.holds, h)
+	e.mu.Unlock()
+	e.changed()
+}
+
+// outputPath names an item's transcript. An item runs at most once, so its name
+// is enough; ids are any string, so the name is a hash.
+func (e *Engine) outputPath(itemID string) string {
+	sum := sha256.Sum256([]byte(e.cfg.Origin + "\x00" + itemID))
+	return filepath.Join(e.cfg.OutputDir, hex.EncodeToString(sum[:16]))
+}
+
+// digest is the hash of exactly what the operator is shown: the raw item, where
+// it comes from and the directory it runs in. A decision carries it.
+func digest(h Hold) string {
+	sum := sha256.New()
+	for _, part := range []string{h.Origin, h.Environment, h.Item.ID, h.Item.SessionID,
+		h.Item.Kind, string(h.Item.Payload), h.WorkDir} {
+		fmt.Fprintf(sum, "%d:", len(part))
+		_, _ = io.WriteString(sum, part)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+func sameWork(a, b Item) bool {
+	return a.Kind == b.Kind && string(a.Payload) == string(b.Payload)
+}
+
+// whileAlive is ctx that also ends, with its cause, when the hold's life does.
+func (h *hold) whileAlive(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(h.life, func() { cancel(context.Cause(h.life)) })
+	return ctx, func(cause error) {
+		stop()
+		cancel(cause)
+	}
+}
+
+func (h *hold) lapsed() bool {
+	h.e.mu.Lock()
+	defer h.e.mu.Unlock()
+	return h.leaseLeft() <= 0
+}
+
+// move writes one step down and, once it is durable, makes it so in memory.
+func (h *hold) move(step Step, reason string, change func(*Facts)) error {
+	return h.record(Move{Step: step, Reason: reason}, change)
+}
+
+// moveOutcome is move with the outcome of the execution. The hold is being
+// delivered from then on, or closed.
+func (h *hold) moveOutcome(o execute.Outcome, step Step, change func(*Facts)) error {
+	err := h.record(Move{Step: step, Reason: o.Reason, Outcome: &o}, change)
+	h.e.mu.Lock()
+	h.phase = phaseDelivering
+	h.e.signal()
+	h.e.mu.Unlock()
+	h.e.changed()
+	return err
+}
+
+func (h *hold) record(m Move, change func(*Facts)) error {
+	facts := h.rec.Facts // only this goroutine writes them
+	change(&facts)
+	m.At, m.Facts = h.e.clock.Now(), &facts
+	if err := h.e.cfg.Journal.Move(context.Background(), h.rec.ID, m); err != nil {
+		return fmt.Errorf("journal %q of #%d: %w", m.Step, h.rec.ID, err)
+	}
+	h.e.mu.Lock()
+	h.rec.Facts = facts
+	if m.Outcome != nil {
+		h.rec.Outcome = m.Outcome
+	}
+	h.remember(Entry{Hold: h.rec.ID, At: m.At, Step: m.Step, Reason: m.Reason, Facts: facts})
+	h.e.mu.Unlock()
+	h.e.changed()
+	return nil
+}
+
+// moveWhenPossible is move that waits for a journal that cannot be written.
+// Nothing follows meanwhile, and the hold can still be withdrawn.
+func (h *hold) moveWhenPossible(ctx context.Context, step Step, reason string, change func(*Facts)) error {
+	ctx, cancel := h.whileAlive(ctx)
+	defer cancel(nil)
+	for {
+		err := h.move(step, reason, change)
+		if err == nil {
+			return nil
+		}
+		h.e.log.Error("the journal cannot be written; the item waits", "hold", int64(h.rec.ID), "error", err)
+		if !sleep(ctx, h.e.cfg.Poll.Longest/3) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+const keepSteps = 200
+
+// remember keeps an entry for the window. e.mu must be held.
+func (h *hold) remember(entry Entry) {
+	if len(h.steps) < keepSteps {
+		h.steps = append(h.steps, entry)
+	}
+}
+
+// note writes down something that changes no fact. It does not wait for the
+// disk: heartbeats come this way.
+func (h *hold) note(step Step, reason string) {
+	m := Move{At: h.e.clock.Now(), Step: step, Reason: reason}
+	h.e.mu.Lock()
+	h.remember(Entry{Hold: h.rec.ID, At: m.At, Step: step, Reason: reason, Facts: h.rec.Facts})
+	h.e.mu.Unlock()
+	h.e.log.Info("note", "hold", int64(h.rec.ID), "step", string(step), "reason", reason)
+	h.e.notes.add(h.rec.ID, m)
+}
