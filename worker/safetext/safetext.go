@@ -126,7 +126,7 @@ func (w *writer) next(s string, newlines bool) int {
 		w.combining = 0
 	case !isDrawn(r):
 		w.mark(name(r))
-	case unicode.Is(unicode.M, r):
+	case joins(r):
 		if w.combining == 0 {
 			w.mark(name(r))
 			break
@@ -168,9 +168,9 @@ func isDrawn(r rune) bool {
 	case '\u034f', // combining grapheme joiner
 		'\u115f', '\u1160', '\u3164', '\uffa0', // Hangul fillers
 		'\u17b4', '\u17b5', // Khmer inherent vowels
-		'\u2800',           // braille blank
-		'\ufffc',           // object replacement
-		'\U0001d159', // musical null notehead
+		'\u2800',                   // braille blank
+		'\ufffc',                   // object replacement
+		'\U0001d159',               // musical null notehead
 		'\U00013441', '\U00013442': // Egyptian blanks
 		return false
 	}
@@ -178,6 +178,12 @@ func isDrawn(r rune) bool {
 		return false
 	}
 	return unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S)
+}
+
+// joins reports whether r is drawn into the character before it: combining
+// marks, and the vowels and final consonants of decomposed Hangul.
+func joins(r rune) bool {
+	return unicode.Is(unicode.M, r) || r >= 0x1160 && r <= 0x11ff || r >= 0xd7b0 && r <= 0xd7ff
 }
 
 // isRightToLeft reports whether r lies in a block of a right-to-left script:
