@@ -1,0 +1,68 @@
+// Package control carries the operator's intents from the command line to the
+// Countersign that is running: HTTP and JSON over a socket in the data
+// directory that only this user can open.
+package control
+
+import (
+	"time"
+
+	"countersign/worker"
+)
+
+// SocketName is the name of the socket in the data directory.
+const SocketName = "control.sock"
+
+// CodeLength is how many digits of a hold's digest make its code: enough that
+// no two calls that a machine could make up share it, few enough to type.
+const CodeLength = 12
+
+// ByCommandLine is who decided, for what came over the socket.
+const ByCommandLine = "operator (command line)"
+
+// Desk is where decisions are taken. *worker.Desk is one.
+type Desk interface {
+	Snapshot() worker.Snapshot
+	Approve(id worker.HoldID, digest, by string) error
+	Decline(id worker.HoldID, digest, words, by string) error
+	Release(id worker.HoldID) error
+	Stop(id worker.HoldID) error
+	StopEverything()
+	Pause(until time.Time)
+	Resume()
+}
+
+// Status is what a running instance says about itself.
+type Status struct {
+	PID      int
+	Window   bool // false for the headless worker
+	Version  string
+	Snapshot worker.Snapshot
+}
+
+// Find returns the hold of a number, waiting, running or just finished.
+func (s Status) Find(id worker.HoldID) (worker.View, bool) {
+	for _, views := range [][]worker.View{s.Snapshot.Waiting, s.Snapshot.Running, s.Snapshot.Finished} {
+		for _, v := range views {
+			if v.ID == id {
+				return v, true
+			}
+		}
+	}
+	return worker.View{}, false
+}
+
+// Code is what an operator types to approve exactly what a hold shows.
+func Code(v worker.View) string { return v.Digest[:min(CodeLength, len(v.Digest))] }
+
+// intent is the body of every request that asks for something.
+type intent struct {
+	ID      worker.HoldID `json:"id,omitempty"`
+	Code    string        `json:"code,omitempty"`
+	Message string        `json:"message,omitempty"`
+	Until   time.Time     `json:"until,omitzero"`
+}
+
+// answer is the body of every answer to one.
+type answer struct {
+	Error string `json:"error,omitempty"` // for people
+}

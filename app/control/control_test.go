@@ -1,0 +1,237 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"countersign/worker"
+
+	"go.uber.org/goleak"
+)
+
+const digest = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+// fakeDesk notes what it is asked, in words.
+type fakeDesk struct {
+	mu    sync.Mutex
+	asked []string
+	err   error
+}
+
+func (d *fakeDesk) note(format string, args ...any) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.asked = append(d.asked, fmt.Sprintf(format, args...))
+	return d.err
+}
+
+func (d *fakeDesk) Snapshot() worker.Snapshot {
+	return worker.Snapshot{Paused: true, Waiting: []worker.View{{
+		Hold: worker.Hold{ID: 7, Digest: digest, Item: worker.Item{ID: "work_1", Payload: []byte(`{"command":"ls"}`)}},
+		Word: worker.WordWaiting, Lease: time.Minute,
+	}}}
+}
+func (d *fakeDesk) Approve(id worker.HoldID, digest, by string) error {
+	return d.note("approve %d %s by %s", id, digest, by)
+}
+func (d *fakeDesk) Decline(id worker.HoldID, digest, words, by string) error {
+	return d.note("decline %d %s %q by %s", id, digest, words, by)
+}
+func (d *fakeDesk) Release(id worker.HoldID) error { return d.note("release %d", id) }
+func (d *fakeDesk) Stop(id worker.HoldID) error    { return d.note("stop %d", id) }
+func (d *fakeDesk) StopEverything()                { d.note("stop everything") }
+func (d *fakeDesk) Pause(until time.Time)          { d.note("pause %s", until.UTC().Format(time.DateOnly)) }
+func (d *fakeDesk) Resume()                        { d.note("resume") }
+
+func (d *fakeDesk) last() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.asked) == 0 {
+		return ""
+	}
+	return d.asked[len(d.asked)-1]
+}
+
+// serve runs a server on dir until the test ends, and returns a client of it.
+func serve(t *testing.T, dir string, s *Server) *Client {
+	t.Helper()
+	s.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	l, err := listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.serve(ctx, l) }()
+	client := NewClient(dir)
+	t.Cleanup(func() {
+		client.Close()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, SocketName)); err == nil {
+			t.Error("the socket was left behind")
+		}
+		goleak.VerifyNone(t)
+	})
+	return client
+}
+
+func private0700(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestIntentsReachTheDesk(t *testing.T) {
+	desk := &fakeDesk{}
+	raised := false
+	c := serve(t, private0700(t), &Server{Desk: desk, Version: "v", Raise: func() { raised = true }})
+	ctx := t.Context()
+	s, err := c.Status(ctx)
+	if err != nil || s.PID != os.Getpid() || !s.Window || s.Version != "v" || !s.Snapshot.Paused {
+		t.Fatalf("status = %+v, %v", s, err)
+	}
+	v, ok := s.Find(7)
+	if !ok || string(v.Item.Payload) != `{"command":"ls"}` || v.Lease != time.Minute {
+		t.Fatalf("view = %+v, %v", v, ok)
+	}
+	day := time.Date(2030, 1, 2, 0, 0, 0, 0, time.UTC)
+	for want, do := range map[string]func() error{
+		"approve 7 " + digest + " by operator (command line)":           func() error { return c.Approve(ctx, 7, Code(v)) },
+		"decline 7 " + digest + ` "not now" by operator (command line)`: func() error { return c.Decline(ctx, 7, "not now") },
+		"release 7":        func() error { return c.Release(ctx, 7) },
+		"stop 7":           func() error { return c.Stop(ctx, 7) },
+		"stop everything":  func() error { return c.StopAll(ctx) },
+		"pause 2030-01-02": func() error { return c.Pause(ctx, day) },
+		"pause 0001-01-01": func() error { return c.Pause(ctx, time.Time{}) },
+		"resume":           func() error { return c.Resume(ctx) },
+	} {
+		if err := do(); err != nil || desk.last() != want {
+			t.Errorf("got %q, %v; want %q", desk.last(), err, want)
+		}
+	}
+	if err := c.Raise(ctx); err != nil || !raised {
+		t.Errorf("raise: %v, raised %v", err, raised)
+	}
+}
+
+func TestACodeThatIsNotTheShownOnesApprovesNothing(t *testing.T) {
+	desk := &fakeDesk{}
+	c := serve(t, private0700(t), &Server{Desk: desk})
+	for _, code := range []string{"", "0123", "ffffffffffff", digest + "0"} {
+		if err := c.Approve(t.Context(), 7, code); err == nil || !strings.Contains(err.Error(), "countersign show 7") {
+			t.Errorf("code %q: %v", code, err)
+		}
+	}
+	if err := c.Approve(t.Context(), 8, digest); err == nil || err.Error() != worker.ErrNoHold.Error() {
+		t.Errorf("another hold: %v", err)
+	}
+	if desk.last() != "" {
+		t.Errorf("the desk was asked to %s", desk.last())
+	}
+}
+
+func TestWhatTheDeskRefusesIsToldInItsWords(t *testing.T) {
+	c := serve(t, private0700(t), &Server{Desk: &fakeDesk{err: errors.New("it has been decided")}})
+	if err := c.Release(t.Context(), 7); err == nil || err.Error() != "it has been decided" {
+		t.Errorf("got %v", err)
+	}
+	if err := c.Raise(t.Context()); err == nil || !strings.Contains(err.Error(), "has no window") {
+		t.Errorf("raise without a window: %v", err)
+	}
+}
+
+func TestWithoutAnInstanceTheClientSaysHowToStartOne(t *testing.T) {
+	dir := private0700(t)
+	_, err := NewClient(dir).Status(t.Context())
+	var none *NotRunning
+	if !errors.As(err, &none) || !strings.Contains(err.Error(), "No Countersign is running for data directory "+dir) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheSocketIsThisUsersAlone(t *testing.T) {
+	dir := private0700(t)
+	serve(t, dir, &Server{Desk: &fakeDesk{}})
+	info, err := os.Stat(filepath.Join(dir, SocketName))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode = %v, %v", info.Mode(), err)
+	}
+	open := t.TempDir()
+	if err := os.Chmod(open, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := listen(open); err == nil || !strings.Contains(err.Error(), "run: chmod 0700 "+open) {
+		t.Errorf("an open directory: %v", err)
+	}
+}
+
+func TestALeftoverSocketAndALongPathDoNotMatter(t *testing.T) {
+	dir := filepath.Join(private0700(t), strings.Repeat("long", 40))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, SocketName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := serve(t, dir, &Server{Desk: &fakeDesk{}})
+	if _, err := c.Status(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnOversizedOrMalformedBodyIsRefused(t *testing.T) {
+	desk := &fakeDesk{}
+	c := serve(t, private0700(t), &Server{Desk: desk})
+	for _, body := range []string{"", "{", `{"id":"x"}`, `{"message":"` + strings.Repeat("x", 1<<17) + `"}`} {
+		if err := c.do(t.Context(), http.MethodPost, "stop-all", []byte(body), &answer{}); err == nil {
+			t.Errorf("a body of %d bytes was taken", len(body))
+		}
+	}
+	if desk.last() != "" {
+		t.Errorf("the desk was asked to %s", desk.last())
+	}
+}
+
+// TestMain lets the test binary stand for a command that a tool call runs.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("CONTROL_TEST_CHILD"); dir != "" {
+		if err := NewClient(dir).Resume(context.Background()); err != nil {
+			fmt.Print(err)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestAnIntentFromInsideAToolCallIsRefused(t *testing.T) {
+	dir := private0700(t)
+	desk := &fakeDesk{}
+	serve(t, dir, &Server{Desk: desk})
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := exec.Command("/bin/sh", "-c", `"$0"; true`, self)
+	child.Env = append(os.Environ(), "CONTROL_TEST_CHILD="+dir)
+	out, err := child.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "from inside a tool call") || desk.last() != "" {
+		t.Errorf("got %q, %v; the desk was asked to %q", out, err, desk.last())
+	}
+}

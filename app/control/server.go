@@ -1,0 +1,156 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"countersign/worker"
+)
+
+// Server answers on the control socket of a data directory.
+type Server struct {
+	Desk    Desk
+	Raise   func() // brings the window to the front; nil where there is none
+	Version string
+	Log     *slog.Logger
+}
+
+// Serve answers on the control socket in dir until ctx ends. The caller holds
+// the lock of the data directory: a socket that is there is a leftover.
+func (s *Server) Serve(ctx context.Context, dir string) error {
+	l, err := listen(dir)
+	if err != nil {
+		return fmt.Errorf("open the control socket: %w", err)
+	}
+	return s.serve(ctx, l)
+}
+
+func (s *Server) serve(ctx context.Context, l net.Listener) error {
+	server := &http.Server{
+		Handler:           s.handler(),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+		ConnContext:       withPeer,
+	}
+	stop := context.AfterFunc(ctx, func() { server.Close() })
+	defer stop()
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the control socket: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		write(w, http.StatusOK, Status{PID: os.Getpid(), Window: s.Raise != nil, Version: s.Version, Snapshot: s.Desk.Snapshot()})
+	})
+	for route, do := range map[string]func(intent) error{
+		"approve":  s.approve,
+		"decline":  s.decline,
+		"release":  func(in intent) error { return s.Desk.Release(in.ID) },
+		"stop":     func(in intent) error { return s.Desk.Stop(in.ID) },
+		"stop-all": func(intent) error { s.Desk.StopEverything(); return nil },
+		"pause":    func(in intent) error { s.Desk.Pause(in.Until); return nil },
+		"resume":   func(intent) error { s.Desk.Resume(); return nil },
+		"raise":    s.raise,
+	} {
+		mux.HandleFunc("POST /"+route, func(w http.ResponseWriter, r *http.Request) { s.take(w, r, route, do) })
+	}
+	return mux
+}
+
+// take reads one intent and carries it out, unless it comes from a command
+// that an agent asked for: such a command must not approve the next one.
+func (s *Server) take(w http.ResponseWriter, r *http.Request, route string, do func(intent) error) {
+	if pid := peerOf(r.Context()); descends(pid, os.Getpid()) {
+		s.Log.Warn("refused an intent that came from inside a running tool call", "intent", route, "pid", pid)
+		write(w, http.StatusForbidden, answer{Error: "refused: this comes from inside a tool call that Countersign runs"})
+		return
+	}
+	var in intent
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&in); err != nil {
+		write(w, http.StatusBadRequest, answer{Error: "the request could not be read"})
+		return
+	}
+	if err := do(in); err != nil {
+		write(w, http.StatusConflict, answer{Error: err.Error()})
+		return
+	}
+	s.Log.Info("intent from the command line", "intent", route, "hold", int64(in.ID))
+	write(w, http.StatusOK, answer{})
+}
+
+func (s *Server) approve(in intent) error {
+	digest, err := s.digest(in)
+	if err != nil {
+		return err
+	}
+	return s.Desk.Approve(in.ID, digest, ByCommandLine)
+}
+
+// digest turns the code that was typed into the digest it stands for.
+func (s *Server) digest(in intent) (string, error) {
+	v, ok := Status{Snapshot: s.Desk.Snapshot()}.Find(in.ID)
+	if !ok {
+		return "", worker.ErrNoHold
+	}
+	code := strings.ToLower(strings.TrimSpace(in.Code))
+	if len(code) < CodeLength || !strings.HasPrefix(v.Digest, code) {
+		return "", fmt.Errorf("the code does not belong to what item %d asks now; look at it again: countersign show %d", in.ID, in.ID)
+	}
+	return v.Digest, nil
+}
+
+// decline needs no code: declining runs nothing.
+func (s *Server) decline(in intent) error {
+	v, ok := Status{Snapshot: s.Desk.Snapshot()}.Find(in.ID)
+	if !ok {
+		return worker.ErrNoHold
+	}
+	return s.Desk.Decline(in.ID, v.Digest, in.Message, ByCommandLine)
+}
+
+func (s *Server) raise(intent) error {
+	if s.Raise == nil {
+		return errors.New("the Countersign that is running has no window")
+	}
+	s.Raise()
+	return nil
+}
+
+func write(w http.ResponseWriter, status int, body any) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		status, text = http.StatusInternalServerError, []byte(`{"error":"the answer could not be written"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // a client that is gone needs no answer
+}
+
+type peerKey struct{}
+
+func withPeer(ctx context.Context, c net.Conn) context.Context {
+	if p, ok := c.(*peerConn); ok {
+		return context.WithValue(ctx, peerKey{}, p.pid)
+	}
+	return ctx
+}
+
+func peerOf(ctx context.Context) int {
+	pid, _ := ctx.Value(peerKey{}).(int)
+	return pid
+}
