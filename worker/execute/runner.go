@@ -1,8 +1,23 @@
+// Package execute runs one tool call on this machine: a command with its
+// output, or a file inside the work directory (PROTOCOL.md §4, DESIGN.md
+// "Running a tool call"). It decides nothing about whether one may run.
 package execute
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
+
+	"countersign/worker/api/wire"
 )
 
 // Options say where and how a Runner works. Zero fields take the defaults named
@@ -11,7 +26,7 @@ type Options struct {
 	Dir       string   // work directory; required
 	Env       []string // base environment; default os.Environ()
 	PassEnv   []string // names that reach commands although they would be removed
-	RemoveEnv []string // more names that do not
+	RemoveEnv []string // more names that do not; both may end in *
 	Shell     []string // what a command is appended to; default /bin/sh -c, cmd /S /C
 
 	Grace           time.Duration // between asking a command to end and killing it; default 5 s
@@ -22,22 +37,182 @@ type Options struct {
 }
 
 // Runner runs tool calls in one work directory. It is safe for concurrent use.
-type Runner struct{ o Options }
+type Runner struct {
+	o        Options
+	root     *os.Root
+	dir      string
+	env      []string
+	unpassed []string
+}
 
-// New returns a Runner.
-func New(o Options) (*Runner, error) { return &Runner{o}, nil }
+// New returns a Runner for a work directory that exists and can be written to.
+// Its errors name the directory and say what is expected of it.
+func New(o Options) (*Runner, error) {
+	dir, err := workDir(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("work directory %s: cannot be opened: %w", dir, err)
+	}
+	o.Grace = cmp.Or(o.Grace, 5*time.Second)
+	o.ReportLimit = cmp.Or(o.ReportLimit, 256<<10)
+	o.TranscriptLimit = cmp.Or(o.TranscriptLimit, 64<<20)
+	o.ReadLimit = cmp.Or(o.ReadLimit, 10<<20)
+	o.ListLimit = cmp.Or(o.ListLimit, 50_000)
+	if len(o.Shell) == 0 {
+		o.Shell = defaultShell
+	}
+	if o.Env == nil {
+		o.Env = os.Environ()
+	}
+	r := &Runner{o: o, root: root, dir: dir}
+	r.env, r.unpassed = filterEnv(o.Env, o.RemoveEnv, o.PassEnv)
+	return r, nil
+}
+
+// workDir returns the canonical path of a usable work directory.
+func workDir(name string) (string, error) {
+	if name == "" {
+		return "", errors.New("work directory: none given, expected the path of an existing directory")
+	}
+	dir, err := filepath.Abs(name)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("work directory %s: does not exist, expected an existing directory", name)
+	}
+	if err != nil {
+		return "", fmt.Errorf("work directory %s: cannot be used, expected an existing directory: %w", name, err)
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return "", fmt.Errorf("work directory %s: cannot be used, expected an existing directory: %w", name, err)
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("work directory %s: is a file, expected a directory", name)
+	}
+	// Trying is the only test that knows of read-only file systems and of ACLs.
+	probe, err := os.CreateTemp(dir, tempPrefix+"*")
+	if err != nil {
+		return "", fmt.Errorf("work directory %s: cannot be written to, expected a directory that can: %w", name, err)
+	}
+	probe.Close()
+	return dir, os.Remove(probe.Name())
+}
+
+// Close releases the work directory. Nothing may be run afterwards.
+func (r *Runner) Close() error { return r.root.Close() }
 
 // Dir is the canonical work directory.
-func (r *Runner) Dir() string { return r.o.Dir }
+func (r *Runner) Dir() string { return r.dir }
 
-// RemovedEnv names the variables that commands do not get.
-func (r *Runner) RemovedEnv() []string { return nil }
+// RemovedEnv names the variables of the base environment that commands do not
+// get, sorted. It has no values.
+func (r *Runner) RemovedEnv() []string { return slices.Clone(r.unpassed) }
 
-// Check reports what about t cannot be done here. It has no effects.
-func (r *Runner) Check(t Task) error { return nil }
+// Check reports, as an *Unfit, what about t could not be done here as things
+// are now, before anyone is asked about it. It has no effects.
+func (r *Runner) Check(t Task) error {
+	if t.Kind != wire.KindExec {
+		return nil
+	}
+	if _, err := r.commandDir(t.Cwd); err != nil {
+		return unfit("%s", err)
+	}
+	return nil
+}
 
-// Run does t and returns what came of it.
-func (r *Runner) Run(ctx context.Context, t Task, transcriptPath string) Outcome { return Outcome{} }
+// Run does t and returns what came of it. It always returns, whatever t does,
+// and the outcome always has a Result to report.
+//
+// To cancel ctx stops the task; the text of context.Cause becomes part of the
+// outcome's Reason. What a command prints is written to a file at
+// transcriptPath, and beside it, unless that is "".
+func (r *Runner) Run(ctx context.Context, t Task, transcriptPath string) (o Outcome) {
+	started := time.Now()
+	defer func() {
+		if p := recover(); p != nil {
+			o = broken(t, fmt.Sprint(p))
+		}
+		o.StartedAt, o.FinishedAt = started, time.Now()
+	}()
+	switch t.Kind {
+	case wire.KindExec:
+		return r.exec(ctx, t, transcriptPath)
+	case wire.KindRead:
+		return r.read(t)
+	case wire.KindWrite:
+		return r.write(t)
+	case wire.KindList:
+		return r.list(ctx, t)
+	}
+	return fileFailed("Work of kind %q cannot be done by this worker. Nothing was done.", t.Kind)
+}
 
-// CaptureLoginEnv returns the environment of the user's login shell.
-func CaptureLoginEnv(ctx context.Context, timeout time.Duration) ([]string, error) { return nil, nil }
+// broken is the outcome after a mistake of ours in the middle of a task.
+func broken(t Task, why string) Outcome {
+	const text = "Outcome unknown: the worker failed while this ran. It may have run wholly, partly or not at all."
+	if t.Kind == wire.KindExec {
+		return Outcome{How: Stopped, Exit: 125, Reason: text + " (" + why + ")",
+			Result: encode(wire.ExecResult{ExitCode: 125, Stderr: text, Aborted: true})}
+	}
+	o := fileFailed("%s", text)
+	o.Reason += " (" + why + ")"
+	return o
+}
+
+// encode is json.Marshal for our own result types, which always encode. It does
+// not escape <, > and &: agents read these texts.
+func encode(v any) json.RawMessage {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return json.RawMessage("null")
+	}
+	return json.RawMessage(strings.TrimSuffix(b.String(), "\n"))
+}
+
+// inRoot is a path of an item as os.Root takes it: a leading / means the root.
+// It is not cleaned, because ".." after a link does not mean what it spells.
+func inRoot(path string) string {
+	path = strings.TrimLeft(path, "/")
+	if path == "" {
+		return "."
+	}
+	return path
+}
+
+// errOutside is the one refusal that is about where a path leads. Absolute links
+// are refused wherever they lead: what is at an absolute path can change hands.
+var errOutside = errors.New("leads outside the work directory, or through an absolute link")
+
+// explain puts an error of os.Root into words without our machine's paths.
+func explain(err error) string {
+	if perr := (*fs.PathError)(nil); errors.As(err, &perr) {
+		err = perr.Err
+	} else if lerr := (*os.LinkError)(nil); errors.As(err, &lerr) {
+		err = lerr.Err
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "does not exist"
+	case errors.Is(err, fs.ErrPermission):
+		return "is not accessible: permission denied"
+	case errors.Is(err, errOutside), strings.Contains(err.Error(), "escapes"): // os.Root exports no value for it
+		return errOutside.Error()
+	}
+	return "cannot be used: " + err.Error()
+}
+
+// readAtMost reads to the end, and fails for more than limit bytes.
+func readAtMost(from io.Reader, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(from, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("more than %d bytes", limit)
+	}
+	return data, err
+}

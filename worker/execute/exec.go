@@ -1,0 +1,237 @@
+package execute
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"countersign/worker/api/wire"
+)
+
+const (
+	// drainTime is how long output may still arrive after the command has ended.
+	// Only something it left running outside its process group can use it up.
+	drainTime = 500 * time.Millisecond
+
+	// stuckTime is how much longer a slow disk may take to write it down.
+	stuckTime = 5 * time.Second
+
+	// goneTime is how long killed processes may take to be gone.
+	goneTime = 2 * time.Second
+
+	// leftGrace bounds the grace of what a command left running when it ended.
+	leftGrace = time.Second
+)
+
+// exec runs a command: prepare, start, wait for its end or for a reason to stop
+// it, stop what it left running, read the rest of the output, sum up.
+func (r *Runner) exec(ctx context.Context, t Task, transcriptPath string) Outcome {
+	if ctx.Err() != nil {
+		return notStarted(ctx)
+	}
+	dir, err := r.commandDir(t.Cwd)
+	if err != nil {
+		return couldNotStart(126, err.Error())
+	}
+	cmd := r.command(t, dir)
+	rec := newRecorder(transcriptPath, r.o.TranscriptLimit, r.o.ReportLimit)
+	out, err := capture(cmd, rec)
+	if err != nil {
+		return couldNotStart(126, "the command's output cannot be captured: "+err.Error())
+	}
+	p, err := startProcess(cmd)
+	out.started()
+	if err != nil {
+		out.finish()
+		rec.close()
+		return couldNotStart(startFailure(err, t, cmd.Path))
+	}
+	limit := cmp.Or(t.TimeLimit, DefaultTimeLimit)
+	end := r.await(ctx, p, limit)
+	left := r.sweep(p)
+	out.finish()
+	kept := rec.close()
+
+	o := end.outcome(kept, limit)
+	if left {
+		o.note("It left processes running; they were stopped.")
+	}
+	o.note(kept.trouble)
+	return o
+}
+
+func (r *Runner) command(t Task, dir string) *exec.Cmd {
+	args := append(append([]string{}, r.o.Shell[1:]...), t.Command)
+	cmd := exec.Command(r.o.Shell[0], args...)
+	setCommandLine(cmd, r.o.Shell, t.Command)
+	cmd.Dir = dir
+	cmd.Env = r.commandEnv(t, dir)
+	return cmd
+}
+
+// commandDir returns the canonical directory that a command asking for cwd runs
+// in. os.Root judges whether it lies inside.
+func (r *Runner) commandDir(cwd string) (string, error) {
+	name := filepath.FromSlash(inRoot(cwd))
+	info, err := r.root.Stat(name)
+	if err != nil {
+		return "", fmt.Errorf("the directory %q %s", cwd, explain(err))
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("the directory %q is not a directory", cwd)
+	}
+	dir, err := filepath.EvalSymlinks(r.dir + string(filepath.Separator) + name)
+	if err != nil {
+		return "", fmt.Errorf("the directory %q %s", cwd, explain(err))
+	}
+	// The path is looked up again by name: it has to be what was judged.
+	again, err := os.Stat(dir)
+	if err != nil || !os.SameFile(info, again) {
+		return "", fmt.Errorf("the directory %q was changed at this moment", cwd)
+	}
+	return dir, nil
+}
+
+// startFailure is the exit status of a shell for a start that failed, and why.
+func startFailure(err error, t Task, shell string) (exit int, reason string) {
+	switch {
+	case tooLong(err):
+		return 126, fmt.Sprintf("the command with its environment is too long for this system (%d bytes)", len(t.Command))
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, exec.ErrNotFound):
+		return 127, fmt.Sprintf("the shell %s was not found", shell)
+	}
+	return 126, "the command could not be started: " + err.Error()
+}
+
+func couldNotStart(exit int, reason string) Outcome {
+	text := "Not run: " + reason + "."
+	return Outcome{How: CouldNotStart, Exit: exit, Reason: text,
+		Result: encode(wire.ExecResult{ExitCode: exit, Stderr: text + "\n"})}
+}
+
+// notStarted is the outcome of a command that was stopped before its start.
+func notStarted(ctx context.Context) Outcome {
+	text := "Stopped before it started: " + cause(ctx) + "."
+	return Outcome{How: Stopped, Exit: 143, Reason: text,
+		Result: encode(wire.ExecResult{ExitCode: 143, Stderr: text + "\n", Aborted: true})}
+}
+
+func cause(ctx context.Context) string {
+	return strings.TrimSuffix(context.Cause(ctx).Error(), ".")
+}
+
+// ending is how a command came to its end.
+type ending struct {
+	state  *os.ProcessState
+	err    error  // the state could not be had
+	how    How    // Ended, TimedOut or Stopped
+	reason string // Stopped: why
+}
+
+// await waits until the command itself has ended, and stops it when ctx is
+// cancelled or the limit is reached: it is asked to end and, after a grace
+// period, made to. The limit is awake time: it rests while the machine sleeps.
+func (r *Runner) await(ctx context.Context, p *process, limit time.Duration) ending {
+	end := ending{how: Ended}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		end.state, end.err = p.wait()
+	}()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+
+	how, reason := Ended, ""
+	select {
+	case <-done:
+	case <-timer.C:
+		how = TimedOut
+	case <-ctx.Done():
+		how, reason = Stopped, cause(ctx)
+	}
+	select {
+	case <-done: // it had ended before anything was done to it
+		return end
+	default:
+	}
+	r.stop(p, done)
+	<-done
+	end.how, end.reason = how, reason
+	return end
+}
+
+func (r *Runner) stop(p *process, done <-chan struct{}) {
+	p.ask()
+	grace := time.NewTimer(r.o.Grace)
+	defer grace.Stop()
+	select {
+	case <-done:
+	case <-grace.C:
+		p.kill()
+	}
+}
+
+// sweep stops what an ended command left in its process group, and reports
+// whether there was anything.
+func (r *Runner) sweep(p *process) (left bool) {
+	if !p.left() {
+		return false
+	}
+	p.ask()
+	if !gone(p, min(r.o.Grace, leftGrace)) {
+		p.kill()
+		gone(p, goneTime)
+	}
+	return true
+}
+
+// gone waits until nothing of p is left, at most for a while. The kernel tells
+// nobody but a parent, so it has to be asked.
+func gone(p *process, within time.Duration) bool {
+	for deadline := time.Now().Add(within); p.left(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return false
+		}
+	}
+	return true
+}
+
+// outcome sums up an ended command.
+func (e ending) outcome(kept recording, limit time.Duration) Outcome {
+	o := Outcome{How: e.how, StdoutBytes: kept.printed[stdout], StderrBytes: kept.printed[stderr],
+		CutBytes: kept.cut, Head: kept.head}
+	if e.state != nil {
+		o.Exit, o.Signal = exitOf(e.state)
+	} else {
+		o.Exit, o.Reason = 125, fmt.Sprintf("Its exit status is not known: %v.", e.err)
+	}
+	switch {
+	case e.how == TimedOut:
+		o.Exit, o.Signal = 124, ""
+		o.Reason = fmt.Sprintf("Stopped at its time limit of %v.", limit)
+	case e.how == Stopped:
+		if o.Exit == 0 { // it took the request to end for success
+			o.Exit = 143
+		}
+		o.Signal = ""
+		o.Reason = "Stopped: " + e.reason + "."
+	case o.Signal != "":
+		o.How = Signalled
+		o.Reason = "Ended by " + o.Signal + "."
+	}
+	o.Result = encode(wire.ExecResult{ExitCode: o.Exit, Stdout: kept.text[stdout], Stderr: kept.text[stderr],
+		TimedOut: e.how == TimedOut, Aborted: e.how == Stopped})
+	return o
+}
+
+// note adds a sentence to the reason.
+func (o *Outcome) note(sentence string) {
+	o.Reason = strings.TrimSpace(o.Reason + " " + sentence)
+}
