@@ -47,33 +47,10 @@ func (h *Harness) enqueue(ctx context.Context, session string, work Work) (wire.
 // scope restricts a claim; empty fields do not.
 type scope struct{ session, environment string }
 
-// claim hands out the oldest item that nobody holds, or none. Selection and
-// update are one statement, so no row is selected and then refused, which would
-// starve those behind it. Whether the session ended is asked of the session
-// itself: an item left unmarked is not handed out either.
+// claim hands out the oldest item that nobody holds, or none.
 func (h *Harness) claim(ctx context.Context, worker string, s scope) (item wire.Item, found bool, err error) {
 	now := h.now()
-	args := []any{worker, now, h.leaseFrom(now), now}
-	only := ""
-	if s.environment != "" {
-		only += " AND w.environment_id = ?"
-		args = append(args, s.environment)
-	}
-	if s.session != "" {
-		only += " AND w.session_id = ?"
-		args = append(args, s.session)
-	}
-	query := `
-		UPDATE work_items
-		SET claimed_by = ?, claimed_at = ?, lease_until = ?, status = 'queued', accepted_at = NULL
-		WHERE seq = (
-			SELECT w.seq FROM work_items w
-			WHERE w.stopped_at IS NULL AND w.completed_at IS NULL
-				AND w.status IN (` + h.options.Generation.claimable() + `)
-				AND (w.lease_until IS NULL OR w.lease_until <= ?)
-				AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = w.session_id AND s.status IN (` + h.ended + `))` + only + `
-			ORDER BY w.seq LIMIT 1)
-		RETURNING ` + itemColumns
+	query, args := h.claimStatement(worker, s, now)
 	var lost []itemRef
 	err = h.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
 		if lost, err = h.sweep(ctx, tx, now); err != nil {
@@ -98,6 +75,33 @@ func (h *Harness) claim(ctx context.Context, worker string, s scope) (item wire.
 	return item, found, nil
 }
 
+// claimStatement is selection and update in one, so that no row is selected and
+// then refused, which would starve those behind it. Whether the session ended is
+// asked of the session itself: an item left unmarked is not handed out either.
+func (h *Harness) claimStatement(worker string, s scope, now int64) (query string, args []any) {
+	args = []any{worker, now, h.leaseFrom(now), now}
+	only := ""
+	if s.environment != "" {
+		only += " AND w.environment_id = ?"
+		args = append(args, s.environment)
+	}
+	if s.session != "" {
+		only += " AND w.session_id = ?"
+		args = append(args, s.session)
+	}
+	return `
+		UPDATE work_items
+		SET claimed_by = ?, claimed_at = ?, lease_until = ?, status = 'queued', accepted_at = NULL
+		WHERE seq = (
+			SELECT w.seq FROM work_items w
+			WHERE w.stopped_at IS NULL AND w.completed_at IS NULL
+				AND w.status IN (` + h.options.Generation.claimable() + `)
+				AND (w.lease_until IS NULL OR w.lease_until <= ?)
+				AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = w.session_id AND s.status IN (` + h.ended + `))` + only + `
+			ORDER BY w.seq LIMIT 1)
+		RETURNING ` + itemColumns, args
+}
+
 // sweep makes accepted items whose lease lapsed unknown: their effect may have
 // happened, so they are nobody's to run. Those of a stopped session stay: their
 // holder may still report.
@@ -105,11 +109,13 @@ func (h *Harness) sweep(ctx context.Context, tx *sql.Tx, now int64) ([]itemRef, 
 	if !h.options.Generation.sweeps() {
 		return nil, nil
 	}
-	return queryRefs(ctx, tx, `
-		UPDATE work_items SET status = 'unknown'
-		WHERE status = 'accepted' AND lease_until <= ? AND stopped_at IS NULL AND completed_at IS NULL
-		RETURNING id, session_id`, now)
+	return queryRefs(ctx, tx, sweepStatement, now)
 }
+
+const sweepStatement = `
+	UPDATE work_items SET status = 'unknown'
+	WHERE status = 'accepted' AND lease_until <= ? AND stopped_at IS NULL AND completed_at IS NULL
+	RETURNING id, session_id`
 
 // accept commits an item to its holder: the one answer that authorizes a start.
 // It wants a live lease, and restarts it. Asked again it answers the same.

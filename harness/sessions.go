@@ -115,11 +115,13 @@ func (h *Harness) stopSession(ctx context.Context, id string) (int, error) {
 }
 
 func markStopped(ctx context.Context, tx *sql.Tx, session string, now int64) ([]itemRef, error) {
-	return queryRefs(ctx, tx, `
-		UPDATE work_items SET stopped_at = ?
-		WHERE session_id = ? AND status IN ('queued', 'accepted') AND stopped_at IS NULL AND completed_at IS NULL
-		RETURNING id, session_id`, now, session)
+	return queryRefs(ctx, tx, stopStatement, now, session)
 }
+
+const stopStatement = `
+	UPDATE work_items SET stopped_at = ?
+	WHERE session_id = ? AND status IN ('queued', 'accepted') AND stopped_at IS NULL AND completed_at IS NULL
+	RETURNING id, session_id`
 
 func (h *Harness) stoppedEvents(stopped []itemRef) {
 	for _, ref := range stopped {
@@ -127,11 +129,18 @@ func (h *Harness) stoppedEvents(stopped []itemRef) {
 	}
 }
 
+const listStatement = `SELECT ` + itemColumns + `
+	FROM work_items WHERE environment_id = ? ORDER BY seq DESC LIMIT 50`
+
+// countStatement groups by whether an item was ever held too: the words of the
+// older generations need it.
+const countStatement = `SELECT status, claimed_by IS NOT NULL, COUNT(*)
+	FROM work_items WHERE environment_id = ? GROUP BY status, claimed_by IS NOT NULL`
+
 // workItems returns an environment's newest items and its counts by status.
 func (h *Harness) workItems(ctx context.Context, environment string) (WorkItems, error) {
 	list := WorkItems{Items: []wire.Item{}, Counts: map[string]int{}}
-	rows, err := h.pools.reader.QueryContext(ctx, `SELECT `+itemColumns+`
-		FROM work_items WHERE environment_id = ? ORDER BY seq DESC LIMIT 50`, environment)
+	rows, err := h.pools.reader.QueryContext(ctx, listStatement, environment)
 	if err != nil {
 		return WorkItems{}, err
 	}
@@ -150,9 +159,7 @@ func (h *Harness) workItems(ctx context.Context, environment string) (WorkItems,
 }
 
 func (h *Harness) countItems(ctx context.Context, environment string, counts map[string]int) error {
-	// Grouped by whether an item was ever held too: the older words need it.
-	rows, err := h.pools.reader.QueryContext(ctx, `SELECT status, claimed_by IS NOT NULL, COUNT(*)
-		FROM work_items WHERE environment_id = ? GROUP BY status, claimed_by IS NOT NULL`, environment)
+	rows, err := h.pools.reader.QueryContext(ctx, countStatement, environment)
 	if err != nil {
 		return err
 	}

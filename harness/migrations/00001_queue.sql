@@ -40,9 +40,8 @@ CREATE INDEX work_items_open_environment ON work_items (environment_id, status, 
 CREATE INDEX work_items_open_session ON work_items (session_id, status, seq)
     WHERE stopped_at IS NULL AND completed_at IS NULL;
 
--- An environment's newest items, and its counts by status.
-CREATE INDEX work_items_environment ON work_items (environment_id, seq);
-CREATE INDEX work_items_environment_status ON work_items (environment_id, status);
+-- An environment's newest items, and its counts by status, read from here alone.
+CREATE INDEX work_items_environment ON work_items (environment_id, seq, status, claimed_by);
 
 -- +goose Down
 DROP TABLE work_items;

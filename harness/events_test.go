@@ -1,0 +1,146 @@
+package harness
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"countersign/worker/api/wire"
+)
+
+// listens opens a session's event stream.
+func (s *served) listens(session string) *http.Response {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.(*testing.T).Context(), http.MethodGet, s.url+"/v1/sessions/"+session+"/events/stream", nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { resp.Body.Close() })
+	return resp
+}
+
+func readEvent(t *testing.T, r *bufio.Reader) Event {
+	t.Helper()
+	var e Event
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			t.Fatalf("the stream ended: %v", err)
+		}
+		if data, ok := strings.CutPrefix(line, "data: "); ok {
+			if err := json.Unmarshal([]byte(data), &e); err != nil {
+				t.Fatal(err)
+			}
+			return e
+		}
+	}
+}
+
+func TestAStreamTellsASessionsChangesInOrder(t *testing.T) {
+	s := serve(t, Options{})
+	s.makes("sess_1", "")
+	s.makes("sess_2", "")
+	resp := s.listens("sess_1")
+	if got := resp.Header.Get("Content-Type"); got != "text/event-stream" {
+		t.Errorf("Content-Type %s", got)
+	}
+	r := bufio.NewReader(resp.Body)
+	want := func(typ, item, status string) {
+		t.Helper()
+		if got := readEvent(t, r); got != (Event{typ, "sess_1", item, status}) {
+			t.Errorf("told %+v, want %s %s %s", got, typ, item, status)
+		}
+	}
+	want(EventSession, "", "idle")
+	s.enqueues("sess_2") // not told here
+	s.moves("sess_1", SessionRunning)
+	want(EventSession, "", "running")
+	done := s.enqueues("sess_1")
+	want(EventWorkItem, done, "queued")
+	s.call(wire.ClaimPath, wire.ClaimRequest{WorkerID: "w1", SessionID: "sess_1"})
+	want(EventWorkItem, done, "claimed")
+	acceptIt(s, done)
+	want(EventWorkItem, done, "accepted")
+	s.heartbeats(done, "w1") // changes nothing
+	s.completes(done, "w1")
+	want(EventWorkItem, done, "applied")
+	left := s.enqueues("sess_1")
+	want(EventWorkItem, left, "queued")
+	s.moves("sess_1", SessionCancelled)
+	want(EventSession, "", "terminated")
+	want(EventWorkItem, left, "stopped")
+}
+
+func TestAStreamTellsOfWorkThatBecameUnknown(t *testing.T) {
+	s := serve(t, Options{})
+	s.makes("sess_1", "")
+	id := s.heldItem()
+	acceptIt(s, id)
+	r := bufio.NewReader(s.listens("sess_1").Body)
+	readEvent(t, r)
+	s.clock.advance(DefaultLease)
+	s.claims("w2")
+	if got := readEvent(t, r); got.ItemID != id || got.Status != statusUnknown {
+		t.Errorf("told %+v", got)
+	}
+}
+
+func TestAStreamOfAnUnknownSessionIsNotFound(t *testing.T) {
+	s := serve(t, Options{})
+	if got := s.listens("sess_none").StatusCode; got != http.StatusNotFound {
+		t.Errorf("status %d", got)
+	}
+}
+
+func TestStreamsEndWhenTheHarnessCloses(t *testing.T) {
+	s := serve(t, Options{})
+	s.makes("sess_1", "")
+	r := bufio.NewReader(s.listens("sess_1").Body)
+	readEvent(t, r)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, r); err != nil {
+		t.Errorf("the stream was cut: %v", err)
+	}
+}
+
+func TestStreamsAreBoundedInNumberAndReleasedWhenTheirReaderLeaves(t *testing.T) {
+	s := serve(t, Options{})
+	s.makes("sess_1", "")
+	for range maxStreams {
+		s.streams <- struct{}{}
+	}
+	if got := s.listens("sess_1").StatusCode; got != http.StatusServiceUnavailable {
+		t.Errorf("status %d", got)
+	}
+	<-s.streams
+	resp := s.listens("sess_1")
+	readEvent(t, bufio.NewReader(resp.Body))
+	resp.Body.Close()
+	s.streams <- struct{}{} // blocks until the handler gave its place back
+}
+
+func TestAListenerThatFallsBehindIsMarkedAndNobodyWaitsForIt(t *testing.T) {
+	b := newHub()
+	slow := b.subscribe(sessionTopic("s"), 2)
+	quick := b.subscribe(sessionTopic("s"), 3)
+	for range 3 {
+		b.publish(Event{SessionID: "s"})
+	}
+	if !slow.lagged.Load() || quick.lagged.Load() || len(quick.events) != 3 {
+		t.Errorf("slow lagged %v, quick lagged %v with %d events", slow.lagged.Load(), quick.lagged.Load(), len(quick.events))
+	}
+	b.unsubscribe(slow)
+	b.unsubscribe(quick)
+	if len(b.subs) != 0 {
+		t.Error("the hub keeps topics that nobody listens to")
+	}
+}
