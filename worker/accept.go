@@ -22,9 +22,7 @@ func (h *hold) accept(ctx context.Context) error {
 	if err := h.move(StepAsking, "", func(f *Facts) { f.Acceptance = Asking }); err != nil {
 		return err
 	}
-	if h.lapsed() {
-		h.beat(ctx)
-	}
+	h.beatIf(ctx, func() bool { return h.leaseWithin(0) })
 	first := e.clock.Boot()
 	reaccepted := false
 	for tries := 1; ; tries++ {
@@ -54,7 +52,7 @@ func (h *hold) accept(ctx context.Context) error {
 		}
 		h.note(StepAsking, fmt.Sprintf("%s (try %d): %v", AcceptUnconfirmed, tries, err))
 		wait := jitter(min(time.Second<<min(tries-1, 3), 5*time.Second))
-		if e.clock.Boot()+wait-first > acceptWithin || h.lapsed() {
+		if e.clock.Boot()+wait-first > acceptWithin || h.leaseWithin(wait) {
 			return h.acceptUnconfirmed()
 		}
 		sleep(h.life, wait)

@@ -19,7 +19,11 @@ func (e *Engine) claimWork(ctx context.Context) {
 	failures := 0
 	for e.await(ctx, e.mayClaim) == nil {
 		if !probed {
-			if err := e.within(ctx, e.cfg.Harness.Probe); err != nil {
+			err := e.within(ctx, e.cfg.Harness.Probe)
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
 				failures++
 				e.lostTouch(err)
 				sleep(ctx, e.backoff(failures, err))
@@ -31,7 +35,8 @@ func (e *Engine) claimWork(ctx context.Context) {
 		sent := e.clock.Boot()
 		item, found, err := e.claim(ctx)
 		switch {
-		case ctx.Err() != nil:
+		case err != nil && ctx.Err() != nil:
+			return
 		case err != nil:
 			failures++
 			probed = false
@@ -166,9 +171,6 @@ func (e *Engine) inTouch() {
 // lostTouch records a failed probe or claim and tells the operator what it
 // means: at once where only they can mend it, after 30 s where it may mend itself.
 func (e *Engine) lostTouch(err error) {
-	if errors.Is(err, context.Canceled) {
-		return
-	}
 	state, detail := describeFailure(err)
 	e.mu.Lock()
 	news := e.conn.State != state
@@ -266,6 +268,6 @@ func (e *Engine) renewLapsed(ctx context.Context) {
 			}
 			continue
 		}
-		h.beat(ctx)
+		h.beatIf(ctx, func() bool { return h.leaseWithin(0) })
 	}
 }

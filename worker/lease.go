@@ -14,9 +14,19 @@ import (
 func (h *hold) keepLease(ctx context.Context) {
 	every := h.e.cfg.Lease / 3
 	for sleep(ctx, h.untilBeat(every)) {
-		if h.untilBeat(every) > 0 {
-			continue // renewed meanwhile, by an accept
-		}
+		h.beatIf(ctx, func() bool { return h.untilBeat(every) <= 0 })
+	}
+}
+
+// beatIf sends a heartbeat if one is due once none is under way any more.
+func (h *hold) beatIf(ctx context.Context, due func() bool) {
+	select {
+	case h.beating <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	defer func() { <-h.beating }()
+	if due() {
 		h.beat(ctx)
 	}
 }
@@ -48,13 +58,13 @@ func (h *hold) beat(ctx context.Context) {
 	case err == nil:
 		h.renewed(sent)
 	case !errors.As(err, &refused):
-		h.suspect(err)
+		h.suspect(sent, err)
 	case refused.Reason == api.LeaseLost:
 		h.sessionStopped()
 	case refused.Reason == api.NotOurs, refused.Reason == api.Unknown:
 		h.lostToAnother(refused)
 	default:
-		h.suspect(err)
+		h.suspect(sent, err)
 	}
 }
 
@@ -87,10 +97,15 @@ func (h *hold) leaseLeft() time.Duration {
 }
 
 // suspect handles a heartbeat without a usable answer: the item is kept, in
-// every state, and the operator is told of the risk before the loss.
-func (h *hold) suspect(err error) {
+// every state, and the operator is told of the risk before the loss. One that was
+// sent before the last renewal says nothing.
+func (h *hold) suspect(sent time.Duration, err error) {
 	e := h.e
 	e.mu.Lock()
+	if h.leaseFrom > sent {
+		e.mu.Unlock()
+		return
+	}
 	first := !h.atRisk
 	h.atRisk = true
 	lapsed := h.leaseLeft() <= 0 && !h.toldLapsed
@@ -117,18 +132,15 @@ func (h *hold) suspect(err error) {
 func (h *hold) sessionStopped() {
 	e := h.e
 	e.mu.Lock()
-	phase := h.phase
-	if phase == phaseRunning {
+	switch h.phase {
+	case phaseDelivering: // the completion's answer decides
+	case phaseRunning:
 		h.stopRun(errSessionStopped)
-	}
-	e.mu.Unlock()
-	switch {
-	case phase == phaseDelivering: // the completion's answer decides
-	case phase == phaseRunning:
-		e.changed()
 	default:
 		h.loseLife(errSessionStopped)
 	}
+	e.mu.Unlock()
+	e.changed()
 }
 
 // lostToAnother handles a heartbeat that says someone else holds the item, or
@@ -136,20 +148,19 @@ func (h *hold) sessionStopped() {
 func (h *hold) lostToAnother(refused *api.Refused) {
 	e := h.e
 	e.mu.Lock()
-	phase := h.phase
-	tell := phase == phaseRunning && !h.toldLost
-	h.toldLost = h.toldLost || tell
-	h.atRisk = h.atRisk || phase == phaseRunning
-	e.mu.Unlock()
-	switch {
-	case phase == phaseDelivering:
-	case phase == phaseRunning:
-		if tell {
-			h.note(StepLease, "another worker holds the lease; the command keeps running: "+refused.Error())
-			e.happened(EventLeaseLost, h, true, h.words("the lease is lost to another worker. The command keeps running."))
-			e.changed()
-		}
+	tell := false
+	switch h.phase {
+	case phaseDelivering: // the completion's answer decides
+	case phaseRunning:
+		tell = !h.toldLost
+		h.toldLost, h.atRisk = true, true
 	default:
 		h.loseLife(errNotOurs)
 	}
+	e.mu.Unlock()
+	if tell {
+		h.note(StepLease, "another worker holds the lease; the command keeps running: "+refused.Error())
+		e.happened(EventLeaseLost, h, true, h.words("the lease is lost to another worker. The command keeps running."))
+	}
+	e.changed()
 }

@@ -192,10 +192,14 @@ func (h *hold) startIsStale(ctx context.Context) bool {
 	return true
 }
 
-// execute runs the task. It is the only place from which anything starts.
+// execute runs the task. It is the only place from which anything starts. What
+// a heartbeat brought up to here stops it; what comes later stops the command.
 func (h *hold) execute() execute.Outcome {
 	h.e.mu.Lock()
 	h.phase = phaseRunning
+	if h.life.Err() != nil {
+		h.stopRun(context.Cause(h.life))
+	}
 	h.startedAt = h.e.clock.Now()
 	h.e.mu.Unlock()
 	h.e.changed()
@@ -276,6 +280,7 @@ func (e *Engine) close(h *hold) {
 	if h.rec.Closed {
 		e.finished = append([]View{h.view()}, e.finished[:min(len(e.finished), keepFinished-1)]...)
 	}
+	close(h.attempted) // whoever waits for a delivery waits no longer
 	e.busyUntil = e.clock.Boot() + activeFor
 	e.signal()
 	e.mu.Unlock()
@@ -301,9 +306,9 @@ func (h *hold) awaitAnswer(ctx context.Context) (answer, error) {
 			h.e.mu.Unlock()
 			h.e.happened(EventExpiring, h, false, h.words("a decision is due within a minute."))
 		}
-		next := left
+		next := min(left, lookEvery)
 		if left > warnBefore {
-			next = left - warnBefore
+			next = min(left-warnBefore, lookEvery)
 		}
 		slept := h.e.clock.Boot()
 		timer := time.NewTimer(next)
@@ -326,7 +331,8 @@ func (h *hold) awaitAnswer(ctx context.Context) (answer, error) {
 const (
 	warnBefore = time.Minute
 	atLeast    = time.Minute     // a decision has at least this long once shown
-	gapOver    = 3 * time.Second // a timer this late means that the machine slept
+	lookEvery  = 5 * time.Second // how often a wait looks whether the machine slept
+	gapOver    = 3 * time.Second // a timer this late means that it did
 )
 
 func (h *hold) decisionLeft() (left time.Duration, warned bool) {

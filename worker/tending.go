@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -39,6 +40,7 @@ type hold struct {
 	runCtx   context.Context         // ends when what runs has to stop
 	stopRun  context.CancelCauseFunc //
 	hurry    chan struct{}           // asks a waiting delivery to try now
+	beating  chan struct{}           // held by the heartbeat under way
 
 	acceptedAt time.Duration // Boot at which the successful accept was sent; the tender's own
 
@@ -83,11 +85,11 @@ func (e *Engine) open(ctx context.Context, item Item, sent time.Duration) (*hold
 	if known {
 		rec.Returned = true
 		rec.Execution, rec.Outcome = last.Execution, last.Outcome
-		if last.Decision == Declined {
-			rec.Decision, rec.DecidedBy, rec.Words = Declined, last.DecidedBy, last.Words
-		}
-		if !sameWork(last.Item, item) {
+		switch {
+		case !sameWork(last.Item, item):
 			changed = errChangedWork
+		case last.Decision == Declined:
+			rec.Decision, rec.DecidedBy, rec.Words = Declined, last.DecidedBy, last.Words
 		}
 	}
 	rec.ID, err = e.cfg.Journal.Open(ctx, rec, returnedWords(rec))
@@ -96,7 +98,7 @@ func (e *Engine) open(ctx context.Context, item Item, sent time.Duration) (*hold
 	}
 	h := e.newHold(rec, sent)
 	if changed != nil {
-		h.unfit, h.rec.Execution, h.rec.Outcome, h.rec.Decision = changed, NotStarted, nil, Undecided
+		h.unfit, h.phase, h.rec.Outcome = changed, phaseWaiting, nil
 	}
 	h.steps = []Entry{{Hold: rec.ID, At: rec.OpenedAt, Step: StepClaimed, Reason: returnedWords(rec), Facts: rec.Facts}}
 	e.add(h)
@@ -108,7 +110,7 @@ func (e *Engine) open(ctx context.Context, item Item, sent time.Duration) (*hold
 func (e *Engine) newHold(rec Hold, sent time.Duration) *hold {
 	h := &hold{
 		e: e, rec: rec,
-		answers: make(chan answer, 1), hurry: make(chan struct{}, 1), attempted: make(chan struct{}),
+		answers: make(chan answer, 1), hurry: make(chan struct{}, 1), beating: make(chan struct{}, 1), attempted: make(chan struct{}),
 		leaseFrom: sent, lastBeat: sent, openedAt: e.clock.Boot(),
 	}
 	h.life, h.loseLife = context.WithCancelCause(context.Background())
@@ -173,10 +175,11 @@ func (h *hold) whileAlive(ctx context.Context) (context.Context, context.CancelC
 	}
 }
 
-func (h *hold) lapsed() bool {
+// leaseWithin says whether our estimate of the lease ends within d.
+func (h *hold) leaseWithin(d time.Duration) bool {
 	h.e.mu.Lock()
 	defer h.e.mu.Unlock()
-	return h.leaseLeft() <= 0
+	return h.leaseLeft() <= d
 }
 
 // move writes one step down and, once it is durable, makes it so in memory.
@@ -215,14 +218,15 @@ func (h *hold) record(m Move, change func(*Facts)) error {
 }
 
 // moveWhenPossible is move that waits for a journal that cannot be written.
-// Nothing follows meanwhile, and the hold can still be withdrawn.
+// Nothing follows meanwhile, and the hold can still be withdrawn. A step that the
+// journal excludes is not tried again.
 func (h *hold) moveWhenPossible(ctx context.Context, step Step, reason string, change func(*Facts)) error {
 	ctx, cancel := h.whileAlive(ctx)
 	defer cancel(nil)
 	for {
 		err := h.move(step, reason, change)
-		if err == nil {
-			return nil
+		if err == nil || errors.Is(err, ErrForbidden) {
+			return err
 		}
 		h.e.log.Error("the journal cannot be written; the item waits", "hold", int64(h.rec.ID), "error", err)
 		if !sleep(ctx, h.e.cfg.Poll.Longest/3) {

@@ -1,0 +1,228 @@
+package worker_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"countersign/worker"
+)
+
+func (b *bench) connection() worker.ConnectionView { return b.engine.Snapshot().Connections[0] }
+
+func TestAHarnessWithoutAcceptIsNeverClaimedFrom(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.script.on("probe", reply{status: 404, body: `{"error":{"type":"not_found","message":"no route"}}`})
+		b.script.offer(item("i1", "s", "true"))
+		b.start(approveAll)
+		settle(time.Hour)
+		b.wantCalls("claim", 0)
+		b.wantStarts()
+		b.mustTell(worker.EventCannotAccept, 1)
+		if got := b.connection(); got.State != worker.CannotAccept || got.Detail == "" {
+			t.Errorf("connection %q: %s", got.State, got.Detail)
+		}
+
+		b.script.on("probe", badRequest)
+		settle(time.Minute)
+		b.wantStarts("true")
+	})
+}
+
+func TestAnEmptyQueueIsAskedOncePerIdleInterval(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.start()
+		settle(0)
+		before := len(b.script.made("claim"))
+		settle(time.Minute)
+		b.wantCalls("claim", before+60)
+		b.wantCalls("probe", 1)
+	})
+}
+
+func TestWhileAnItemIsHeldTheQueueIsAskedFourTimesASecond(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.script.offer(item("i1", "s", "true"))
+		b.start()
+		settle(0)
+		before := len(b.script.made("claim"))
+		settle(10 * time.Second)
+		b.wantCalls("claim", before+40)
+	})
+}
+
+func TestAFullQueueIsClaimedWithoutASleepUpToTheRoomThereIs(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		for i := range 20 {
+			b.script.offer(item(fmt.Sprint("i", i), fmt.Sprint("s", i), "true"))
+		}
+		b.start()
+		settle(0)
+		if got := len(b.engine.Snapshot().Waiting); got != 8 {
+			t.Fatalf("%d held, want 8", got)
+		}
+		settle(time.Minute)
+		b.wantCalls("claim", 8)
+		if err := b.engine.Release(b.engine.Snapshot().Waiting[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		settle(0)
+		b.wantCalls("claim", 9)
+	})
+}
+
+func TestRejectedCredentialsStopClaimingAndAreRetriedSlowly(t *testing.T) {
+	for _, status := range []int{401, 403} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				b.script.on("claim", reply{status: status, body: `{"error":{"type":"auth","message":"no"}}`})
+				b.start()
+				settle(10 * time.Minute)
+				if got := len(b.script.made("claim")); got > 90 {
+					t.Errorf("%d claims in 10 minutes", got)
+				}
+				b.mustTell(worker.EventCredentials, 1)
+				if got := b.connection(); got.State != worker.CredentialsRejected {
+					t.Errorf("connection %q", got.State)
+				}
+				b.script.on("claim", reply{status: 204})
+				settle(time.Minute)
+				if got := b.connection(); got.State != worker.Connected {
+					t.Errorf("connection %q after the credentials were mended", got.State)
+				}
+			})
+		})
+	}
+}
+
+func TestAHarnessThatGivesNoUsableAnswerIsAskedLessAndLess(t *testing.T) {
+	for name, answer := range map[string]reply{
+		"server error": broken, "a proxy's page": proxyPage, "timeout": lostAnswer,
+		"bad request": badRequest, "not an item": {status: 200, body: `{"id":7}`}, "truncated": {status: 200, body: `{"id":"x"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				b.script.on("claim", answer)
+				b.start()
+				settle(10 * time.Minute)
+				if got := len(b.script.made("claim")); got < 20 || got > 100 {
+					t.Errorf("%d claims in 10 minutes", got)
+				}
+				b.mustTell(worker.EventUnreachable, 1)
+				if got := b.connection(); got.State != worker.Unreachable || got.Detail == "" {
+					t.Errorf("connection %q", got.State)
+				}
+
+				b.script.on("claim", reply{status: 204})
+				settle(time.Minute)
+				b.mustTell(worker.EventReachable, 1)
+				if probes := len(b.script.made("probe")); probes < 2 {
+					t.Error("the accept route was not looked for after the reconnect")
+				}
+			})
+		})
+	}
+}
+
+func TestAShortOutageIsNotWorthANotification(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.script.on("claim", broken, broken, reply{status: 204})
+		b.start()
+		settle(time.Minute)
+		b.mustTell(worker.EventUnreachable, 0)
+		b.mustTell(worker.EventReachable, 0)
+	})
+}
+
+func TestOnceSeesOneItemThroughAndEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.script.offer(item("i1", "s", "first"), item("i2", "s", "second"))
+		b.start(approveAll, func(c *worker.Config) { c.Once = true })
+		if err := <-b.ended; err != nil {
+			t.Fatal(err)
+		}
+		b.ended <- nil
+		b.wantStarts("first")
+		b.wantCalls("complete", 1)
+	})
+}
+
+func TestAnItemDeclinedHereAndHandedOutAgainIsDeclinedAgainUnasked(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		again := item("i1", "s", "true")
+		b.script.offer(again)
+		b.start()
+		settle(time.Second)
+		v := b.waiting()
+		if err := b.engine.Decline(v.ID, v.Digest, "no", "operator"); err != nil {
+			t.Fatal(err)
+		}
+		settle(time.Second)
+		b.script.offer(again)
+		settle(2 * time.Second)
+		b.wantCalls("complete", 2)
+		b.mustTell(worker.EventWaiting, 1)
+		b.wantStarts()
+	})
+}
+
+func TestAnItemFinishedHereAndHandedOutAgainIsReportedAgainNotRun(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		again := item("i1", "s", "true")
+		b.script.offer(again)
+		b.start(approveAll)
+		settle(time.Second)
+		b.script.offer(again)
+		settle(2 * time.Second)
+		b.wantStarts("true")
+		done := b.script.made("complete")
+		if len(done) != 2 || string(done[0].done.Result) != string(done[1].done.Result) {
+			t.Fatalf("%d reports", len(done))
+		}
+		if got := b.last(); !got.Returned || got.Status() != worker.WordReported {
+			t.Errorf("the second hold ended as %q, returned %v", got.Status(), got.Returned)
+		}
+	})
+}
+
+func TestAReleasedItemHandedOutAgainIsShownAsReturned(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		again := item("i1", "s", "true")
+		b.script.offer(again)
+		b.start()
+		settle(time.Second)
+		first := b.waiting()
+		if err := b.engine.Release(first.ID); err != nil {
+			t.Fatal(err)
+		}
+		settle(time.Second)
+		b.wantCalls("complete", 0)
+		if got := b.last(); got.Status() != worker.WordReleased {
+			t.Errorf("ended as %q", got.Status())
+		}
+		b.script.offer(again)
+		settle(2 * time.Second)
+		v := b.waiting()
+		if v.Word != worker.WordReturned || v.ID == first.ID {
+			t.Errorf("shown as %q, #%d", v.Word, v.ID)
+		}
+		b.approve(v)
+		settle(time.Second)
+		b.wantStarts("true")
+	})
+}
+
+func TestAnIDHandedOutWithOtherWorkIsDeclined(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.script.offer(item("i1", "s", "ls"))
+		b.start(approveAll)
+		settle(time.Second)
+		b.script.offer(item("i1", "s", "rm -rf /"))
+		settle(2 * time.Second)
+		b.wantStarts("ls")
+		b.wantCalls("accept", 1)
+		if got := b.last(); got.Decision != worker.Declined || got.DecidedBy != "countersign" {
+			t.Errorf("ended as %q by %q", got.Decision, got.DecidedBy)
+		}
+	})
+}
