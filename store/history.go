@@ -1,0 +1,210 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"countersign/worker"
+)
+
+// Limits of a page of the history, in holds.
+const (
+	defaultLimit = 100
+	maxLimit     = 500
+)
+
+// wholeHold and briefHold read a hold by the order of scanHold; the brief one
+// leaves large payloads shortened and the result of the outcome out.
+const (
+	wholeHold = `SELECT p.body, i.result, ` + holdColumns
+	briefHold = `SELECT COALESCE(p.brief, p.body), NULL, ` + holdColumns
+
+	holdColumns = `i.outcome, i.origin, i.item_id,
+		h.id, h.connection, h.environment, h.worker_id, h.session, h.kind, h.created_at, h.claimed_at, h.claim_status,
+		h.digest, h.work_dir, h.output_path, h.returned, h.opened_at,
+		h.decision, h.decided_by, h.words, h.acceptance, h.refusal, i.execution, h.delivery, h.closed`
+
+	joined = ` JOIN items i ON i.id = h.item JOIN payloads p ON p.id = h.payload`
+)
+
+// Unfinished implements worker.Journal.
+func (s *Store) Unfinished(ctx context.Context, origin, environment string) ([]worker.Hold, error) {
+	return s.holds(ctx, wholeHold+` FROM holds h`+joined+
+		` WHERE h.closed = 0 AND i.origin = ? AND h.environment = ? ORDER BY h.id`, origin, environment)
+}
+
+// Last implements worker.Journal.
+func (s *Store) Last(ctx context.Context, origin, itemID string) (worker.Hold, bool, error) {
+	found, err := s.holds(ctx, wholeHold+` FROM holds h`+joined+
+		` WHERE i.origin = ? AND i.item_id = ? ORDER BY h.id DESC LIMIT 1`, origin, itemID)
+	if err != nil || len(found) == 0 {
+		return worker.Hold{}, false, err
+	}
+	return found[0], true, nil
+}
+
+// Hold returns one hold whole, or ErrNoHold.
+func (s *Store) Hold(ctx context.Context, id worker.HoldID) (worker.Hold, error) {
+	found, err := s.holds(ctx, wholeHold+` FROM holds h`+joined+` WHERE h.id = ?`, id)
+	if err != nil {
+		return worker.Hold{}, err
+	}
+	if len(found) == 0 {
+		return worker.Hold{}, fmt.Errorf("hold #%d: %w", id, ErrNoHold)
+	}
+	return found[0], nil
+}
+
+// Find returns a page of the history, newest first, at most 500 holds. They are
+// for lists: a payload of more than 64 KB is a stand-in with the beginning of
+// its texts, and outcomes come without their result. Hold has them whole.
+//
+// Each word of q.Text, and a word is what stands between spaces, has to begin a
+// word of the command, path, written content, output or session; of long texts
+// the first 4 KB are searched. A text without letters or digits does not
+// restrict.
+func (s *Store) Find(ctx context.Context, q worker.HistoryQuery) ([]worker.Hold, error) {
+	limit := q.Limit
+	if limit <= 0 {
+		limit = defaultLimit
+	}
+	from, args := restrict(q)
+	return s.holds(ctx, briefHold+from(joined)+` ORDER BY h.id DESC LIMIT ?`, append(args, min(limit, maxLimit))...)
+}
+
+// Count returns how many holds a query selects on all its pages; Before and
+// Limit are not looked at.
+func (s *Store) Count(ctx context.Context, q worker.HistoryQuery) (int, error) {
+	q.Before = 0
+	from, args := restrict(q)
+	var n int
+	err := s.reading.QueryRowContext(ctx, `SELECT COUNT(*)`+from(""), args...).Scan(&n)
+	return n, s.explain("count in", err)
+}
+
+// restrict turns a query into FROM and WHERE, with further joins between them.
+func restrict(q worker.HistoryQuery) (from func(joins string) string, args []any) {
+	table, where := ` FROM holds h`, []string{}
+	add := func(condition string, arg any) {
+		where, args = append(where, condition), append(args, arg)
+	}
+	if match := matching(q.Text); match != "" {
+		// CROSS keeps SQLite from walking the holds and asking the index for each.
+		table = ` FROM search CROSS JOIN holds h ON h.id = search.docid`
+		add(`search MATCH ?`, match)
+		if q.Before > 0 {
+			add(`search.docid < ?`, q.Before)
+		}
+	}
+	if q.Before > 0 {
+		add(`h.id < ?`, q.Before)
+	}
+	if q.Session != "" {
+		add(`h.session = ?`, q.Session)
+	}
+	if q.Kind != "" {
+		add(`h.kind = ?`, q.Kind)
+	}
+	if q.Status != "" {
+		add(`h.status = ?`, q.Status)
+	}
+	if !q.Since.IsZero() {
+		add(`h.opened_at >= ?`, q.Since.UnixMicro())
+	}
+	if !q.Until.IsZero() {
+		add(`h.opened_at < ?`, q.Until.UnixMicro())
+	}
+	return func(joins string) string {
+		if len(where) == 0 {
+			return table + joins
+		}
+		return table + joins + ` WHERE ` + strings.Join(where, ` AND `)
+	}, args
+}
+
+// Entries returns the journal of one hold, oldest first; none for a hold that
+// there is not.
+func (s *Store) Entries(ctx context.Context, id worker.HoldID) ([]worker.Entry, error) {
+	rows, err := s.reading.QueryContext(ctx, `SELECT at, step, reason,
+		decision, decided_by, words, acceptance, refusal, execution, delivery, closed
+		FROM entries WHERE hold = ? ORDER BY id`, id)
+	if err != nil {
+		return nil, s.explain("read", err)
+	}
+	defer rows.Close()
+	var entries []worker.Entry
+	for rows.Next() {
+		e := worker.Entry{Hold: id}
+		if err := rows.Scan(append([]any{when{&e.At}, &e.Step, &e.Reason}, into(&e.Facts)...)...); err != nil {
+			return nil, s.explain("read", err)
+		}
+		entries = append(entries, e)
+	}
+	return entries, s.explain("read", rows.Err())
+}
+
+func (s *Store) holds(ctx context.Context, query string, args ...any) ([]worker.Hold, error) {
+	rows, err := s.reading.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, s.explain("read", err)
+	}
+	defer rows.Close()
+	var found []worker.Hold
+	for rows.Next() {
+		h, err := scanHold(rows)
+		if err != nil {
+			return nil, s.explain("read", err)
+		}
+		found = append(found, h)
+	}
+	return found, s.explain("read", rows.Err())
+}
+
+func scanHold(rows *sql.Rows) (worker.Hold, error) {
+	var h worker.Hold
+	var payload, result []byte
+	var outcome sql.NullString
+	err := rows.Scan(append([]any{&payload, &result, &outcome, &h.Origin, &h.Item.ID,
+		&h.ID, &h.Connection, &h.Environment, &h.WorkerID, &h.Item.SessionID, &h.Item.Kind,
+		when{&h.Item.CreatedAt}, when{&h.Item.ClaimedAt}, &h.Item.ClaimStatus,
+		&h.Digest, &h.WorkDir, &h.OutputPath, &h.Returned, when{&h.OpenedAt}}, into(&h.Facts)...)...)
+	if err != nil {
+		return h, err
+	}
+	h.Item.Payload = json.RawMessage(payload)
+	if h.Outcome, err = decodeOutcome(outcome); h.Outcome != nil && result != nil {
+		h.Outcome.Result = json.RawMessage(result)
+	}
+	return h, err
+}
+
+// into lists where the columns of the facts go, in the order of every statement
+// here.
+func into(f *worker.Facts) []any {
+	return []any{&f.Decision, &f.DecidedBy, &f.Words, &f.Acceptance, &f.Refusal, &f.Execution, &f.Delivery, &f.Closed}
+}
+
+// micros is a time as it is stored: microseconds since 1970, or NULL for none.
+func micros(t time.Time) sql.NullInt64 {
+	return sql.NullInt64{Int64: t.UnixMicro(), Valid: !t.IsZero()}
+}
+
+// when reads what micros wrote, in UTC.
+type when struct{ t *time.Time }
+
+func (w when) Scan(v any) error {
+	switch v := v.(type) {
+	case nil:
+		*w.t = time.Time{}
+	case int64:
+		*w.t = time.UnixMicro(v).UTC()
+	default:
+		return errors.New("not a time")
+	}
+	return nil
+}

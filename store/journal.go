@@ -1,0 +1,322 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"countersign/worker"
+	"countersign/worker/execute"
+)
+
+var _ worker.Journal = (*Store)(nil)
+
+// Open records a new hold and its first entry, and returns its number. An item
+// that is known keeps its execution, its outcome, and the kind and payload it
+// first came with; a hold that came with others keeps those for itself and can
+// never start. The execution and outcome that h carries are not looked at.
+//
+// When it returns ctx.Err(), the hold may have been recorded.
+func (s *Store) Open(ctx context.Context, h worker.Hold, reason string) (worker.HoldID, error) {
+	var id worker.HoldID
+	err := s.writer.do(ctx, func(w *writer) (err error) {
+		id, err = w.open(h, reason)
+		return err
+	})
+	if err != nil {
+		return 0, s.explain("journal "+h.Item.ID+" in", err)
+	}
+	return id, nil
+}
+
+func (w *writer) open(h worker.Hold, reason string) (worker.HoldID, error) {
+	it, err := w.findOrAddItem(h)
+	if err != nil {
+		return 0, err
+	}
+	h.Facts = explicit(h.Facts)
+	h.Execution, h.Outcome = it.execution, it.outcome
+	id, err := w.inserted(`INSERT INTO holds
+		(item, payload, connection, environment, worker_id, session, kind, created_at, claimed_at, claim_status,
+		 digest, work_dir, output_path, returned, opened_at,
+		 decision, decided_by, words, acceptance, refusal, delivery, closed, status)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		it.id, it.payload, h.Connection, h.Environment, h.WorkerID, h.Item.SessionID, h.Item.Kind,
+		micros(h.Item.CreatedAt), micros(h.Item.ClaimedAt), h.Item.ClaimStatus,
+		h.Digest, h.WorkDir, h.OutputPath, h.Returned, micros(h.OpenedAt),
+		h.Decision, h.DecidedBy, h.Words, h.Acceptance, h.Refusal, h.Delivery, h.Closed, h.Status())
+	if err != nil {
+		return 0, err
+	}
+	h.ID = worker.HoldID(id)
+	output := ""
+	if it.outcome != nil {
+		output = it.outcome.Head
+	}
+	if _, err := w.exec(`INSERT INTO search (docid, asked, output, session) VALUES (?, ?, ?, ?)`,
+		h.ID, asked(h.Item.Payload), head(output), h.Item.SessionID); err != nil {
+		return 0, err
+	}
+	return h.ID, w.enter(worker.Entry{Hold: h.ID, At: h.OpenedAt, Step: worker.StepClaimed, Reason: reason, Facts: h.Facts})
+}
+
+// item is what a new hold has to know of its item.
+type item struct {
+	id        int64
+	payload   int64 // what the hold came with, whether or not it is the item's
+	execution worker.Execution
+	outcome   *execute.Outcome
+}
+
+func (w *writer) findOrAddItem(h worker.Hold) (item, error) {
+	body := []byte(h.Item.Payload) // nil is stored as NULL
+	var it item
+	var same bool
+	var outcome sql.NullString
+	err := w.row(`SELECT i.id, i.payload, p.body IS ?, i.execution, i.outcome
+		FROM items i JOIN payloads p ON p.id = i.payload WHERE i.origin = ? AND i.item_id = ?`,
+		[]any{body, h.Origin, h.Item.ID}, &it.id, &it.payload, &same, &it.execution, &outcome)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return w.addItem(h, body)
+	case err != nil:
+		return item{}, err
+	}
+	if it.outcome, err = decodeOutcome(outcome); err != nil {
+		return item{}, err
+	}
+	if !same {
+		it.payload, err = w.addPayload(body)
+	}
+	return it, err
+}
+
+func (w *writer) addItem(h worker.Hold, body []byte) (item, error) {
+	payload, err := w.addPayload(body)
+	if err != nil {
+		return item{}, err
+	}
+	id, err := w.inserted(`INSERT INTO items (origin, item_id, kind, payload) VALUES (?, ?, ?, ?)`,
+		h.Origin, h.Item.ID, h.Item.Kind, payload)
+	return item{id: id, payload: payload, execution: worker.NotStarted}, err
+}
+
+func (w *writer) addPayload(body []byte) (int64, error) {
+	return w.inserted(`INSERT INTO payloads (brief, body) VALUES (?, ?)`, brief(body), body)
+}
+
+// Move records one step of a hold and the facts from then on. It returns
+// worker.ErrForbidden, and changes nothing, for what the write-ahead rules
+// exclude:
+//
+//   - facts of a closed hold: it takes notes only;
+//   - Starting, unless the hold is recorded as approved and accepted, came with
+//     the item's own kind and payload, and the item is recorded as not started;
+//   - an end of the execution, unless it is recorded as starting;
+//   - an outcome without an end.
+//
+// Running is taken to be the recorded Starting. Facts that say not started leave
+// the item's execution as it is: it never goes back. The first outcome stays.
+// ErrNoHold is returned where there is no such hold. When it returns ctx.Err(),
+// the step may have been recorded.
+func (s *Store) Move(ctx context.Context, id worker.HoldID, m worker.Move) error {
+	err := s.writer.do(ctx, func(w *writer) error { return w.move(id, m) })
+	if err != nil {
+		return s.explain(fmt.Sprintf("journal %q of #%d in", m.Step, id), err)
+	}
+	return nil
+}
+
+func (w *writer) move(id worker.HoldID, m worker.Move) error {
+	now, err := w.recorded(id)
+	if err != nil {
+		return err
+	}
+	if m.Facts == nil {
+		if m.Outcome != nil || m.Step == worker.StepStarting {
+			return worker.ErrForbidden
+		}
+		return w.enter(worker.Entry{Hold: id, At: m.At, Step: m.Step, Reason: m.Reason, Facts: now.facts})
+	}
+	facts := explicit(*m.Facts)
+	facts.Execution, err = w.moveExecution(id, now, m)
+	if err != nil {
+		return err
+	}
+	open, err := w.changed(`UPDATE holds SET decision = ?, decided_by = ?, words = ?, acceptance = ?, refusal = ?,
+		delivery = ?, closed = ? WHERE id = ? AND closed = 0`,
+		facts.Decision, facts.DecidedBy, facts.Words, facts.Acceptance, facts.Refusal, facts.Delivery, facts.Closed, id)
+	if err != nil {
+		return err
+	}
+	if !open {
+		return worker.ErrForbidden
+	}
+	if err := w.restate(now.item, id, facts.Execution != now.facts.Execution); err != nil {
+		return err
+	}
+	return w.enter(worker.Entry{Hold: id, At: m.At, Step: m.Step, Reason: m.Reason, Facts: facts})
+}
+
+// record is a hold as it is before a step.
+type record struct {
+	item  int64
+	facts worker.Facts
+}
+
+func (w *writer) recorded(id worker.HoldID) (record, error) {
+	var r record
+	err := w.row(`SELECT h.item, h.decision, h.decided_by, h.words, h.acceptance, h.refusal, i.execution, h.delivery, h.closed
+		FROM holds h JOIN items i ON i.id = h.item WHERE h.id = ?`, []any{id}, append([]any{&r.item}, into(&r.facts)...)...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return record{}, ErrNoHold
+	}
+	return r, err
+}
+
+// moveExecution moves the execution of the hold's item as the step asks, and
+// returns it as it is then.
+func (w *writer) moveExecution(id worker.HoldID, now record, m worker.Move) (worker.Execution, error) {
+	next := explicit(*m.Facts).Execution
+	recorded := now.facts.Execution
+	starts := m.Step == worker.StepStarting || (next == worker.Starting && recorded == worker.NotStarted)
+	switch {
+	case starts:
+		if next != worker.Starting || m.Outcome != nil {
+			return "", worker.ErrForbidden
+		}
+		return next, w.start(id)
+	case next == worker.NotStarted, next == recorded, next == worker.Running && recorded == worker.Starting:
+		if m.Outcome == nil {
+			return recorded, nil
+		}
+		return recorded, w.end(now.item, recorded, m.Outcome)
+	}
+	return next, w.end(now.item, next, m.Outcome)
+}
+
+// start is the one statement that lets an execution leave not started.
+func (w *writer) start(id worker.HoldID) error {
+	started, err := w.changed(`UPDATE items SET execution = 'starting'
+		WHERE execution = 'not started' AND id = (SELECT h.item FROM holds h
+			JOIN items i ON i.id = h.item AND i.kind = h.kind AND i.payload = h.payload
+			WHERE h.id = ? AND h.closed = 0 AND h.decision = 'approved' AND h.acceptance = 'accepted')`, id)
+	if err == nil && !started {
+		err = worker.ErrForbidden
+	}
+	return err
+}
+
+// end records how the execution ended. Ending it again in the same way is no
+// second end: the first outcome stays.
+func (w *writer) end(item int64, as worker.Execution, o *execute.Outcome) error {
+	switch as {
+	case worker.Finished, worker.Stopped, worker.CouldNotStart, worker.Interrupted:
+	default:
+		return worker.ErrForbidden
+	}
+	outcome, result, err := encodeOutcome(o)
+	if err != nil {
+		return err
+	}
+	ended, err := w.changed(`UPDATE items SET execution = ?,
+		result = CASE WHEN outcome IS NULL THEN ? ELSE result END, outcome = COALESCE(outcome, ?)
+		WHERE id = ? AND execution IN ('starting', ?)`, as, result, outcome, item, as)
+	if err == nil && !ended {
+		err = worker.ErrForbidden
+	}
+	if err != nil || o == nil {
+		return err
+	}
+	_, err = w.exec(`UPDATE search SET output = ? WHERE docid IN (SELECT id FROM holds WHERE item = ?) AND output = ''`,
+		head(o.Head), item)
+	return err
+}
+
+// restate writes the accept status of the hold anew, and where the execution
+// moved, that of the item's other holds too: it belongs to all of them.
+func (w *writer) restate(item int64, id worker.HoldID, others bool) error {
+	rows, err := w.rows(`SELECT h.id, i.outcome,
+		h.decision, h.decided_by, h.words, h.acceptance, h.refusal, i.execution, h.delivery, h.closed
+		FROM holds h JOIN items i ON i.id = h.item WHERE h.item = ? AND (h.id = ? OR ?)`, item, id, others)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	words := map[worker.HoldID]string{}
+	for rows.Next() {
+		var h worker.Hold
+		var outcome sql.NullString
+		if err := rows.Scan(append([]any{&h.ID, &outcome}, into(&h.Facts)...)...); err != nil {
+			return err
+		}
+		if h.Outcome, err = decodeOutcome(outcome); err != nil {
+			return err
+		}
+		words[h.ID] = h.Status()
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return err
+	}
+	for id, word := range words {
+		if _, err := w.exec(`UPDATE holds SET status = ? WHERE id = ? AND status <> ?`, word, id, word); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *writer) enter(e worker.Entry) error {
+	_, err := w.exec(`INSERT INTO entries (hold, at, step, reason,
+		decision, decided_by, words, acceptance, refusal, execution, delivery, closed)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, e.Hold, micros(e.At), e.Step, e.Reason,
+		e.Facts.Decision, e.Facts.DecidedBy, e.Facts.Words, e.Facts.Acceptance, e.Facts.Refusal,
+		e.Facts.Execution, e.Facts.Delivery, e.Facts.Closed)
+	return err
+}
+
+// explicit spells out the facts that a zero value leaves unsaid.
+func explicit(f worker.Facts) worker.Facts {
+	if f.Decision == "" {
+		f.Decision = worker.Undecided
+	}
+	if f.Acceptance == "" {
+		f.Acceptance = worker.NotAsked
+	}
+	if f.Execution == "" {
+		f.Execution = worker.NotStarted
+	}
+	if f.Delivery == "" {
+		f.Delivery = worker.NothingToDeliver
+	}
+	return f
+}
+
+// encodeOutcome keeps the result apart from the rest: it can be large, and lists
+// do without it.
+func encodeOutcome(o *execute.Outcome) (outcome sql.NullString, result []byte, err error) {
+	if o == nil {
+		return outcome, nil, nil
+	}
+	rest := *o
+	rest.Result = nil
+	encoded, err := json.Marshal(rest)
+	if err != nil {
+		return outcome, nil, fmt.Errorf("encode the outcome: %w", err)
+	}
+	return sql.NullString{String: string(encoded), Valid: true}, o.Result, nil
+}
+
+func decodeOutcome(outcome sql.NullString) (*execute.Outcome, error) {
+	if !outcome.Valid {
+		return nil, nil
+	}
+	var o execute.Outcome
+	if err := json.Unmarshal([]byte(outcome.String), &o); err != nil {
+		return nil, fmt.Errorf("a recorded outcome: %w", err)
+	}
+	o.Result = nil // "null" stands for what is kept apart
+	return &o, nil
+}

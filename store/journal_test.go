@@ -1,0 +1,415 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/worker"
+	"countersign/worker/execute"
+)
+
+// tale moves one hold along and keeps its facts, as the engine does.
+type tale struct {
+	t     *testing.T
+	s     *Store
+	id    worker.HoldID
+	facts worker.Facts
+}
+
+func open(t *testing.T, s *Store, h worker.Hold) *tale {
+	t.Helper()
+	id, err := s.Open(t.Context(), h, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tale{t: t, s: s, id: id, facts: h.Facts}
+}
+
+func (ta *tale) try(step worker.Step, o *execute.Outcome, change func(*worker.Facts)) error {
+	facts := ta.facts
+	change(&facts)
+	err := ta.s.Move(ta.t.Context(), ta.id, worker.Move{At: noon, Step: step, Reason: "because", Facts: &facts, Outcome: o})
+	if err == nil {
+		ta.facts = facts
+	}
+	return err
+}
+
+func (ta *tale) must(step worker.Step, o *execute.Outcome, change func(*worker.Facts)) {
+	ta.t.Helper()
+	if err := ta.try(step, o, change); err != nil {
+		ta.t.Fatalf("%s: %v", step, err)
+	}
+}
+
+func (ta *tale) hold() worker.Hold {
+	ta.t.Helper()
+	h, err := ta.s.Hold(ta.t.Context(), ta.id)
+	if err != nil {
+		ta.t.Fatal(err)
+	}
+	return h
+}
+
+// forbidden checks that a step is refused and that nothing of it was kept.
+func (ta *tale) forbidden(step worker.Step, o *execute.Outcome, change func(*worker.Facts)) {
+	ta.t.Helper()
+	before, entries := ta.hold(), ta.entries()
+	if err := ta.try(step, o, change); !errors.Is(err, worker.ErrForbidden) {
+		ta.t.Errorf("%s: got %v, want it forbidden", step, err)
+	}
+	if after := ta.hold(); !reflect.DeepEqual(before, after) {
+		ta.t.Errorf("a forbidden %s changed\n%+v to\n%+v", step, before, after)
+	}
+	if after := ta.entries(); len(after) != len(entries) {
+		ta.t.Errorf("a forbidden %s left an entry", step)
+	}
+}
+
+func (ta *tale) entries() []worker.Entry {
+	ta.t.Helper()
+	entries, err := ta.s.Entries(ta.t.Context(), ta.id)
+	if err != nil {
+		ta.t.Fatal(err)
+	}
+	return entries
+}
+
+func approve(f *worker.Facts) { f.Decision, f.DecidedBy = worker.Approved, "operator" }
+func accept(f *worker.Facts)  { f.Acceptance = worker.Accepted }
+func start(f *worker.Facts)   { f.Execution = worker.Starting }
+func finish(f *worker.Facts)  { f.Execution = worker.Finished }
+func deliver(f *worker.Facts) { f.Delivery, f.Closed = worker.Delivered, true }
+func same(*worker.Facts)      {}
+
+func (ta *tale) accepted() *tale {
+	ta.t.Helper()
+	ta.must(worker.StepDecided, nil, approve)
+	ta.must(worker.StepAccepted, nil, accept)
+	return ta
+}
+
+func (ta *tale) started() *tale {
+	ta.t.Helper()
+	ta.accepted().must(worker.StepStarting, nil, start)
+	return ta
+}
+
+func outcome() *execute.Outcome {
+	return &execute.Outcome{
+		How: execute.Ended, Exit: 1, Result: json.RawMessage(`{ "exitCode" : 1 }`), StartedAt: noon,
+		FinishedAt: noon.Add(time.Second), StdoutBytes: 7, Head: "needle in the output",
+	}
+}
+
+func TestAHoldIsReadBackAsItWasWritten(t *testing.T) {
+	s := opened(t)
+	h := claimed("i", "go test")
+	h.Item.Payload = json.RawMessage("{ \"command\":\"a\\u0000\xff\" }") // byte for byte
+	h.Item.SessionID, h.Returned, h.DecidedBy, h.Words = "subsess_a.b#\x00'", true, "rule", `"; DROP TABLE holds`
+	ta := open(t, s, h)
+	h.ID = ta.id
+	if got := ta.hold(); !reflect.DeepEqual(got, h) {
+		t.Errorf("got\n%+v, want\n%+v", got, h)
+	}
+	ta.started().must(worker.StepFinished, outcome(), finish)
+	h.Facts, h.Outcome = ta.facts, outcome()
+	if got := ta.hold(); !reflect.DeepEqual(got, h) {
+		t.Errorf("got\n%+v, want\n%+v", got, h)
+	}
+}
+
+func TestWhatAnItemLacksStaysLacking(t *testing.T) {
+	s := opened(t)
+	h := worker.Hold{Origin: "o", Item: worker.Item{ID: "i"}}
+	ta := open(t, s, h)
+	got := ta.hold()
+	if got.Item.Payload != nil || !got.Item.CreatedAt.IsZero() || !got.OpenedAt.IsZero() || got.Outcome != nil {
+		t.Errorf("got %+v", got)
+	}
+	want := worker.Facts{
+		Decision: worker.Undecided, Acceptance: worker.NotAsked,
+		Execution: worker.NotStarted, Delivery: worker.NothingToDeliver,
+	}
+	if got.Facts != want {
+		t.Errorf("facts %+v", got.Facts)
+	}
+}
+
+func TestNothingStartsUnlessItIsApprovedAndAccepted(t *testing.T) {
+	for name, before := range map[string]func(*worker.Facts){
+		"undecided":   func(f *worker.Facts) { f.Acceptance = worker.Accepted },
+		"declined":    func(f *worker.Facts) { f.Decision, f.Acceptance = worker.Declined, worker.Accepted },
+		"not asked":   approve,
+		"asking":      func(f *worker.Facts) { approve(f); f.Acceptance = worker.Asking },
+		"refused":     func(f *worker.Facts) { approve(f); f.Acceptance = worker.Refused },
+		"unconfirmed": func(f *worker.Facts) { approve(f); f.Acceptance = worker.Unconfirmed },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ta := open(t, opened(t), claimed("i", "c"))
+			ta.must(worker.StepAsking, nil, before)
+			ta.forbidden(worker.StepStarting, nil, start)
+			// Nor by accepting in the same step: the accept has to be on disk before.
+			ta.forbidden(worker.StepStarting, nil, func(f *worker.Facts) { approve(f); accept(f); start(f) })
+			ta.forbidden(worker.StepAccepted, nil, func(f *worker.Facts) { approve(f); accept(f); start(f) })
+			ta.forbidden(worker.StepAccepted, nil, func(f *worker.Facts) { accept(f); f.Execution = worker.Running })
+		})
+	}
+}
+
+func TestAnItemStartsOnceEverUnderAnyHold(t *testing.T) {
+	s := opened(t)
+	first, second := open(t, s, claimed("i", "c")), open(t, s, claimed("i", "c"))
+	first.accepted()
+	second.accepted()
+	first.must(worker.StepStarting, nil, start)
+	first.forbidden(worker.StepStarting, nil, start)
+	second.forbidden(worker.StepStarting, nil, start)
+	first.must(worker.StepFinished, outcome(), finish)
+	first.forbidden(worker.StepStarting, nil, start)
+	second.forbidden(worker.StepStarting, nil, start)
+	third := open(t, s, claimed("i", "c")).accepted()
+	third.forbidden(worker.StepStarting, nil, start)
+
+	elsewhere := claimed("i", "c")
+	elsewhere.Origin = "http://127.0.0.1:4000"
+	open(t, s, elsewhere).started() // another harness's item
+}
+
+func TestAnExecutionEndsOnlyAfterItStarted(t *testing.T) {
+	for _, end := range []worker.Execution{worker.Finished, worker.Stopped, worker.CouldNotStart, worker.Interrupted} {
+		t.Run(string(end), func(t *testing.T) {
+			ta := open(t, opened(t), claimed("i", "c")).accepted()
+			set := func(f *worker.Facts) { f.Execution = end }
+			ta.forbidden(worker.StepFinished, outcome(), set)
+			ta.must(worker.StepStarting, nil, start)
+			ta.must(worker.StepFinished, outcome(), set)
+			for _, other := range []worker.Execution{worker.Starting, worker.Running, worker.Finished, worker.Stopped} {
+				if other != end {
+					ta.forbidden(worker.StepFinished, nil, func(f *worker.Facts) { f.Execution = other })
+				}
+			}
+			ta.must(worker.StepDelivered, nil, deliver)
+		})
+	}
+}
+
+func TestAnUnknownExecutionIsRefused(t *testing.T) {
+	ta := open(t, opened(t), claimed("i", "c")).started()
+	ta.forbidden(worker.StepFinished, nil, func(f *worker.Facts) { f.Execution = "exploded" })
+}
+
+func TestAnOutcomeNeedsAnEndAndTheFirstOneStays(t *testing.T) {
+	ta := open(t, opened(t), claimed("i", "c")).accepted()
+	ta.forbidden(worker.StepDecided, outcome(), same)
+	ta.forbidden(worker.StepStarting, outcome(), start)
+	ta.must(worker.StepStarting, nil, start)
+	ta.forbidden(worker.StepLease, outcome(), same)
+	ta.must(worker.StepFinished, outcome(), finish)
+	second := outcome()
+	second.Exit, second.Result = 0, json.RawMessage(`0`)
+	ta.must(worker.StepDelivering, second, func(f *worker.Facts) { f.Delivery = worker.Delivering })
+	if got := ta.hold().Outcome; !reflect.DeepEqual(got, outcome()) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestRunningIsNeverStored(t *testing.T) {
+	ta := open(t, opened(t), claimed("i", "c")).started()
+	ta.must(worker.StepLease, nil, func(f *worker.Facts) { f.Execution = worker.Running })
+	entries := ta.entries()
+	if got := ta.hold().Execution; got != worker.Starting || entries[len(entries)-1].Facts.Execution != worker.Starting {
+		t.Errorf("got %q, %+v", got, entries)
+	}
+}
+
+func TestAnExecutionNeverGoesBack(t *testing.T) {
+	s := opened(t)
+	ta := open(t, s, claimed("i", "c")).started()
+	ta.must(worker.StepFinished, outcome(), finish)
+	ta.must(worker.StepDelivering, nil, func(f *worker.Facts) { f.Execution = worker.NotStarted })
+	if got := ta.hold(); got.Execution != worker.Finished || got.Outcome == nil {
+		t.Errorf("got %+v", got)
+	}
+	err := s.writer.do(t.Context(), func(w *writer) error {
+		_, err := w.exec(`UPDATE items SET execution = 'not started'`)
+		return err
+	})
+	if err == nil || !strings.Contains(err.Error(), "only moves forward") {
+		t.Errorf("the last line of defence: %v", err)
+	}
+}
+
+func TestAClosedHoldTakesOnlyNotes(t *testing.T) {
+	s := opened(t)
+	ta := open(t, s, claimed("i", "c")).started()
+	ta.must(worker.StepFinished, outcome(), finish)
+	ta.must(worker.StepDelivered, nil, deliver)
+	ta.forbidden(worker.StepDelivered, nil, same)
+	ta.forbidden(worker.StepDecided, nil, func(f *worker.Facts) { f.Closed = false })
+	if err := s.Move(t.Context(), ta.id, worker.Move{At: noon, Step: worker.StepOffered, Reason: "again"}); err != nil {
+		t.Fatal(err)
+	}
+	entries := ta.entries()
+	last := entries[len(entries)-1]
+	want := worker.Entry{Hold: ta.id, At: noon, Step: worker.StepOffered, Reason: "again", Facts: ta.facts}
+	if last != want {
+		t.Errorf("got %+v, want %+v", last, want)
+	}
+}
+
+func TestAClosedHoldCannotStart(t *testing.T) {
+	ta := open(t, opened(t), claimed("i", "c")).accepted()
+	ta.must(worker.StepRefused, nil, func(f *worker.Facts) { f.Closed = true })
+	ta.forbidden(worker.StepStarting, nil, start)
+}
+
+func TestANoteHasNoOutcomeAndStartsNothing(t *testing.T) {
+	s := opened(t)
+	ta := open(t, s, claimed("i", "c")).accepted()
+	for _, m := range []worker.Move{{Step: worker.StepStarting}, {Step: worker.StepLease, Outcome: outcome()}} {
+		if err := s.Move(t.Context(), ta.id, m); !errors.Is(err, worker.ErrForbidden) {
+			t.Errorf("%+v: %v", m, err)
+		}
+	}
+}
+
+func TestHoldsOfOneItemShareItsExecutionAndOutcome(t *testing.T) {
+	s := opened(t)
+	first := open(t, s, claimed("i", "c"))
+	first.must(worker.StepDecided, nil, func(f *worker.Facts) { f.Decision, f.Closed = worker.Released, true })
+	second := open(t, s, claimed("i", "c")).started()
+	second.must(worker.StepRecovered, outcome(), func(f *worker.Facts) { f.Execution = worker.Interrupted })
+	third := open(t, s, claimed("i", "c"))
+	for _, ta := range []*tale{first, second, third} {
+		got := ta.hold()
+		if got.Execution != worker.Interrupted || !reflect.DeepEqual(got.Outcome, outcome()) {
+			t.Errorf("hold %d: %+v", ta.id, got)
+		}
+		found, err := s.Find(t.Context(), worker.HistoryQuery{Status: got.Status()})
+		if err != nil || len(found) != 3 {
+			t.Errorf("by status %q: %d holds, %v", got.Status(), len(found), err)
+		}
+	}
+	found, err := s.Find(t.Context(), worker.HistoryQuery{Text: "needle"})
+	if err != nil || len(found) != 3 {
+		t.Errorf("by output: %d holds, %v", len(found), err)
+	}
+}
+
+func TestAnItemThatComesBackAsOtherWorkKeepsBothAndNeverStartsAsTheOther(t *testing.T) {
+	s := opened(t)
+	original := open(t, s, claimed("i", "ls"))
+	other := claimed("i", "rm -rf .")
+	changed := open(t, s, other).accepted()
+	kind := claimed("i", "ls")
+	kind.Item.Kind = "write"
+	renamed := open(t, s, kind).accepted()
+	missing := claimed("i", "")
+	missing.Item.Payload = nil
+	emptied := open(t, s, missing).accepted()
+	if got := changed.hold(); !reflect.DeepEqual(got.Item, other.Item) {
+		t.Errorf("got %+v", got.Item)
+	}
+	if got := emptied.hold(); got.Item.Payload != nil {
+		t.Errorf("got %q", got.Item.Payload)
+	}
+	for _, ta := range []*tale{changed, renamed, emptied} {
+		ta.forbidden(worker.StepStarting, nil, start)
+	}
+	if got := original.hold(); !reflect.DeepEqual(got.Item, claimed("i", "ls").Item) {
+		t.Errorf("the original became %+v", got.Item)
+	}
+	original.started()
+}
+
+func TestStatusInTheFileIsTheHoldsStatus(t *testing.T) {
+	s := opened(t)
+	ta := open(t, s, claimed("i", "c"))
+	check := func() {
+		t.Helper()
+		var stored string
+		if err := s.reading.QueryRow(`SELECT status FROM holds WHERE id = ?`, ta.id).Scan(&stored); err != nil {
+			t.Fatal(err)
+		}
+		if want := ta.hold().Status(); stored != want {
+			t.Errorf("stored %q, want %q", stored, want)
+		}
+	}
+	timedOut := outcome()
+	timedOut.How = execute.TimedOut
+	check()
+	ta.started()
+	check()
+	ta.must(worker.StepFinished, timedOut, finish)
+	check()
+	ta.must(worker.StepDelivered, nil, func(f *worker.Facts) { f.Delivery = worker.Undelivered })
+	check()
+}
+
+func TestUnfinishedAndLastFindWhatRecoveryNeeds(t *testing.T) {
+	s := opened(t)
+	a := open(t, s, claimed("a", "c"))
+	b := open(t, s, claimed("b", "c"))
+	b.must(worker.StepDecided, nil, func(f *worker.Facts) { f.Decision, f.Closed = worker.Released, true })
+	c := open(t, s, claimed("c", "c"))
+	other := claimed("a", "c")
+	other.Environment = "other"
+	open(t, s, other)
+	other = claimed("a", "c")
+	other.Origin = "http://elsewhere"
+	open(t, s, other)
+	b2 := open(t, s, claimed("b", "c"))
+
+	left, err := s.Unfinished(t.Context(), "http://127.0.0.1:3000", "env")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []worker.Hold{a.hold(), c.hold(), b2.hold()}; !reflect.DeepEqual(left, want) {
+		t.Errorf("got %+v, want %+v", left, want)
+	}
+	last, known, err := s.Last(t.Context(), "http://127.0.0.1:3000", "b")
+	if err != nil || !known || !reflect.DeepEqual(last, b2.hold()) {
+		t.Errorf("got %+v, %v, %v", last, known, err)
+	}
+	if _, known, err := s.Last(t.Context(), "http://127.0.0.1:3000", "none"); known || err != nil {
+		t.Errorf("an unknown item: %v, %v", known, err)
+	}
+}
+
+func TestAHoldThatThereIsNotIsSaid(t *testing.T) {
+	s := opened(t)
+	if _, err := s.Hold(t.Context(), 7); !errors.Is(err, ErrNoHold) {
+		t.Errorf("got %v", err)
+	}
+	if err := s.Move(t.Context(), 7, worker.Move{Step: worker.StepLease}); !errors.Is(err, ErrNoHold) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheJournalOfAHoldTellsItsStory(t *testing.T) {
+	s := opened(t)
+	h := claimed("i", "c")
+	id, err := s.Open(t.Context(), h, "returned")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ta := &tale{t: t, s: s, id: id, facts: h.Facts}
+	ta.started().must(worker.StepFinished, outcome(), finish)
+	var steps []worker.Step
+	for _, e := range ta.entries() {
+		steps = append(steps, e.Step)
+	}
+	want := []worker.Step{worker.StepClaimed, worker.StepDecided, worker.StepAccepted, worker.StepStarting, worker.StepFinished}
+	if !reflect.DeepEqual(steps, want) {
+		t.Errorf("got %v", steps)
+	}
+	first := ta.entries()[0]
+	if first.Reason != "returned" || first.Facts != h.Facts || !first.At.Equal(h.OpenedAt) {
+		t.Errorf("got %+v", first)
+	}
+}

@@ -1,0 +1,225 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// maxBatch is how many steps share a commit at most.
+const maxBatch = 64
+
+// writer commits the steps of concurrent callers together: while one commit
+// waits for the disk, the next steps gather, and one goroutine takes them all
+// into one transaction, each in a savepoint of its own.
+type writer struct {
+	conn  *sql.Conn
+	stmts map[string]*sql.Stmt // by text; used by the goroutine only
+
+	mu     sync.RWMutex // held for reading while a step is put into queue
+	closed bool
+	queue  chan *step
+	ended  chan struct{}
+}
+
+// step is one change that succeeds or fails as a whole.
+type step struct {
+	ctx    context.Context
+	change func(*writer) error
+	done   chan error // takes the one answer without waiting
+}
+
+func newWriter(ctx context.Context, db *sql.DB) (*writer, error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := &writer{
+		conn: conn, stmts: map[string]*sql.Stmt{},
+		queue: make(chan *step, maxBatch), ended: make(chan struct{}),
+	}
+	go w.run()
+	return w, nil
+}
+
+// do makes one change durable. When it returns nil, the change is committed;
+// when it returns ctx.Err(), the change may be committed or not.
+func (w *writer) do(ctx context.Context, change func(*writer) error) error {
+	s := &step{ctx: ctx, change: change, done: make(chan error, 1)}
+	if err := w.enqueue(s); err != nil {
+		return err
+	}
+	select {
+	case err := <-s.done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (w *writer) enqueue(s *step) error {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if w.closed {
+		return ErrClosed
+	}
+	select {
+	case w.queue <- s:
+		return nil
+	case <-s.ctx.Done():
+		return s.ctx.Err()
+	}
+}
+
+// close lets the goroutine finish what is queued. It returns false if the writer
+// was closed before.
+func (w *writer) close() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return false
+	}
+	w.closed = true
+	close(w.queue)
+	<-w.ended
+	return true
+}
+
+func (w *writer) run() {
+	defer close(w.ended)
+	defer w.conn.Close()
+	for first := range w.queue {
+		w.commit(w.gather(first))
+	}
+}
+
+// gather takes what is queued already; it never waits for more.
+func (w *writer) gather(first *step) []*step {
+	batch := []*step{first}
+	for len(batch) < maxBatch {
+		select {
+		case s, open := <-w.queue:
+			if !open {
+				return batch
+			}
+			batch = append(batch, s)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// commit makes the changes of a batch in one transaction and answers each step.
+// Where the transaction as a whole is lost, every step gets that error.
+func (w *writer) commit(batch []*step) {
+	answers := make([]error, len(batch))
+	err := w.transact(func() error {
+		for i, s := range batch {
+			var lost error
+			if answers[i], lost = w.attempt(s); lost != nil {
+				return lost
+			}
+		}
+		return nil
+	})
+	for i, s := range batch {
+		if err != nil {
+			answers[i] = err
+		}
+		s.done <- answers[i]
+	}
+}
+
+func (w *writer) transact(changes func() error) error {
+	if _, err := w.exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	err := changes()
+	if err == nil {
+		_, err = w.exec("COMMIT")
+	}
+	if err != nil {
+		// After a full disk SQLite may have rolled back by itself: then this fails,
+		// and that is as good.
+		_, _ = w.exec("ROLLBACK")
+	}
+	return err
+}
+
+// attempt makes one change, or none of it. The second error means that the whole
+// transaction is lost.
+func (w *writer) attempt(s *step) (answer, lost error) {
+	if s.ctx.Err() != nil {
+		return s.ctx.Err(), nil
+	}
+	if _, err := w.exec("SAVEPOINT step"); err != nil {
+		return nil, err
+	}
+	if answer = s.change(w); answer != nil {
+		if _, err := w.exec("ROLLBACK TO step"); err != nil {
+			return nil, errors.Join(answer, err)
+		}
+	}
+	_, lost = w.exec("RELEASE step")
+	return answer, lost
+}
+
+// exec and row run one statement of a change. They take no context: a statement
+// that is interrupted half-way would undo the steps of other callers.
+func (w *writer) exec(query string, args ...any) (sql.Result, error) {
+	stmt, err := w.prepared(query)
+	if err != nil {
+		return nil, err
+	}
+	return stmt.ExecContext(context.Background(), args...)
+}
+
+// changed is exec that also says whether the statement changed a row.
+func (w *writer) changed(query string, args ...any) (bool, error) {
+	result, err := w.exec(query, args...)
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
+}
+
+// inserted is exec that returns the number of the inserted row.
+func (w *writer) inserted(query string, args ...any) (int64, error) {
+	result, err := w.exec(query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.LastInsertId()
+}
+
+func (w *writer) row(query string, args []any, into ...any) error {
+	stmt, err := w.prepared(query)
+	if err != nil {
+		return err
+	}
+	return stmt.QueryRowContext(context.Background(), args...).Scan(into...)
+}
+
+func (w *writer) rows(query string, args ...any) (*sql.Rows, error) {
+	stmt, err := w.prepared(query)
+	if err != nil {
+		return nil, err
+	}
+	return stmt.QueryContext(context.Background(), args...)
+}
+
+func (w *writer) prepared(query string) (*sql.Stmt, error) {
+	if stmt := w.stmts[query]; stmt != nil {
+		return stmt, nil
+	}
+	stmt, err := w.conn.PrepareContext(context.Background(), query)
+	if err != nil {
+		return nil, fmt.Errorf("prepare: %w", err)
+	}
+	w.stmts[query] = stmt
+	return stmt, nil
+}
