@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 )
 
 // maxBatch is how many steps share a commit at most.
@@ -22,6 +23,8 @@ type writer struct {
 	closed bool
 	queue  chan *step
 	ended  chan struct{}
+
+	commits atomic.Int64 // so far; steps per commit is what sharing gains
 }
 
 // step is one change that succeeds or fails as a whole.
@@ -145,8 +148,10 @@ func (w *writer) transact(changes func() error) error {
 		// After a full disk SQLite may have rolled back by itself: then this fails,
 		// and that is as good.
 		_, _ = w.exec("ROLLBACK")
+		return err
 	}
-	return err
+	w.commits.Add(1)
+	return nil
 }
 
 // attempt makes one change, or none of it. The second error means that the whole
