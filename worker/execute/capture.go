@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"sync"
@@ -13,6 +14,7 @@ type output struct {
 	to   [2]*os.File // ends that the command writes to
 	rec  *recorder
 	done sync.WaitGroup
+	held [2]bool // someone still had to's end when reading was given up
 }
 
 // capture makes the pipes of a command that is about to start. They are ours
@@ -49,14 +51,15 @@ func (c *output) copy(s stream) {
 			c.rec.write(s, buf[:n])
 		}
 		if err != nil {
+			c.held[s] = errors.Is(err, os.ErrDeadlineExceeded)
 			return
 		}
 	}
 }
 
 // finish reads what the ended command still had in its pipes and closes them.
-// Something that outlived it and keeps them open is not waited for.
-func (c *output) finish() {
+// Something that outlived it and keeps them open is not waited for, but told.
+func (c *output) finish() (held bool) {
 	for _, f := range c.from {
 		endReads(f, time.Now().Add(drainTime))
 	}
@@ -69,9 +72,12 @@ func (c *output) finish() {
 	defer stuck.Stop()
 	select {
 	case <-read:
+		held = c.held[stdout] || c.held[stderr]
 	case <-stuck.C:
+		held = true
 	}
 	for _, f := range c.from {
 		f.Close()
 	}
+	return held
 }

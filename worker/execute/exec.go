@@ -56,12 +56,15 @@ func (r *Runner) exec(ctx context.Context, t Task, transcriptPath string) Outcom
 	limit := cmp.Or(t.TimeLimit, DefaultTimeLimit)
 	end := r.await(ctx, p, limit)
 	left := r.sweep(p)
-	out.finish()
+	held := out.finish()
 	kept := rec.close()
 
 	o := end.outcome(kept, limit)
 	if left {
 		o.note("It left processes running; they were stopped.")
+	}
+	if held {
+		o.note("Something that it started still runs: it keeps the output open.")
 	}
 	o.note(kept.trouble)
 	return o
