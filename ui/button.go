@@ -1,0 +1,163 @@
+package ui
+
+import (
+	"image/color"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/canvas"
+	"fyne.io/fyne/v2/driver/desktop"
+	"fyne.io/fyne/v2/theme"
+	"fyne.io/fyne/v2/widget"
+)
+
+// button is pressed with the pointer or through the key dispatcher and cannot
+// take the keyboard focus, so that no stray Space or Enter ever presses it:
+// one of them is Approve.
+type button struct {
+	widget.BaseWidget
+	label    string
+	keys     string // the keys that do the same, in small beside the label
+	icon     fyne.Resource
+	tone     fyne.ThemeColorName // "" plain, else the fill
+	flat     bool                // no fill unless hovered or chosen
+	left     bool                // label at the left, not in the middle
+	chosen   bool
+	disabled bool
+	tapped   func()
+	hovered  bool
+}
+
+func newButton(label, keys string, icon fyne.Resource, tapped func()) *button {
+	b := &button{label: label, keys: keys, icon: icon, tapped: tapped}
+	b.ExtendBaseWidget(b)
+	return b
+}
+
+// set changes what the button says and whether it can be pressed.
+func (b *button) set(label string, enabled bool) {
+	if b.label == label && b.disabled == !enabled {
+		return
+	}
+	b.label, b.disabled = label, !enabled
+	b.Refresh()
+}
+
+// choose marks the button as the chosen one of its group.
+func (b *button) choose(on bool) {
+	if b.chosen != on {
+		b.chosen = on
+		b.Refresh()
+	}
+}
+
+func (b *button) Tapped(*fyne.PointEvent) {
+	if !b.disabled {
+		b.tapped()
+	}
+}
+
+func (b *button) MouseIn(*desktop.MouseEvent)    { b.hovered = true; b.Refresh() }
+func (b *button) MouseMoved(*desktop.MouseEvent) {}
+func (b *button) MouseOut()                      { b.hovered = false; b.Refresh() }
+
+func (b *button) CreateRenderer() fyne.WidgetRenderer {
+	r := &buttonRenderer{
+		b:     b,
+		fill:  canvas.NewRectangle(color.Transparent),
+		icon:  widget.NewIcon(nil),
+		label: canvas.NewText("", color.Black),
+		keys:  canvas.NewText("", color.Black),
+	}
+	r.fill.CornerRadius = 5
+	r.Refresh()
+	return r
+}
+
+type buttonRenderer struct {
+	b           *button
+	fill        *canvas.Rectangle
+	icon        *widget.Icon
+	label, keys *canvas.Text
+}
+
+const buttonGap = 7
+
+func (r *buttonRenderer) width() float32 {
+	w := r.label.MinSize().Width
+	if r.b.icon != nil {
+		w += 18 + buttonGap
+	}
+	if r.b.keys != "" {
+		w += r.keys.MinSize().Width + buttonGap + 2
+	}
+	return w
+}
+
+func (r *buttonRenderer) MinSize() fyne.Size {
+	return fyne.NewSize(r.width()+22, r.label.MinSize().Height+14)
+}
+
+func (r *buttonRenderer) Layout(size fyne.Size) {
+	r.fill.Resize(size)
+	x := (size.Width - r.width()) / 2
+	if r.b.left {
+		x = 11
+	}
+	if r.b.icon != nil {
+		r.icon.Resize(fyne.NewSquareSize(18))
+		r.icon.Move(fyne.NewPos(x, (size.Height-18)/2))
+		x += 18 + buttonGap
+	}
+	lm, km := r.label.MinSize(), r.keys.MinSize()
+	r.label.Resize(lm)
+	r.label.Move(fyne.NewPos(x, (size.Height-lm.Height)/2))
+	x += lm.Width + buttonGap + 2
+	if r.b.left {
+		x = max(x, size.Width-km.Width-11)
+	}
+	r.keys.Resize(km)
+	r.keys.Move(fyne.NewPos(x, (size.Height-km.Height)/2))
+}
+
+func (r *buttonRenderer) Refresh() {
+	b := r.b
+	ink, fill := r.colours()
+	r.fill.FillColor = colour(fill)
+	if b.flat && !b.chosen && (!b.hovered || b.disabled) {
+		r.fill.FillColor = color.Transparent
+	}
+	r.label.Text, r.label.Color, r.label.TextSize = b.label, colour(ink), theme.TextSize()
+	r.label.TextStyle.Bold = b.tone != "" || b.chosen
+	r.keys.Text, r.keys.Color, r.keys.TextSize = b.keys, colour(ink), theme.CaptionTextSize()
+	r.icon.Hidden = b.icon == nil
+	if b.icon != nil {
+		r.icon.SetResource(theme.NewColoredResource(b.icon, ink))
+	}
+	r.Layout(b.Size())
+	for _, o := range r.Objects() {
+		canvas.Refresh(o)
+	}
+}
+
+func (r *buttonRenderer) colours() (ink, fill fyne.ThemeColorName) {
+	b := r.b
+	switch {
+	case b.disabled:
+		return theme.ColorNameDisabled, theme.ColorNameDisabledButton
+	case b.tone == theme.ColorNamePrimary:
+		return theme.ColorNameForegroundOnPrimary, b.tone
+	case b.tone == theme.ColorNameError:
+		return theme.ColorNameForegroundOnError, b.tone
+	case b.chosen:
+		return theme.ColorNameForeground, theme.ColorNameSelection
+	case b.hovered:
+		return theme.ColorNameForeground, theme.ColorNameHover
+	}
+	return theme.ColorNameForeground, theme.ColorNameButton
+}
+
+func (r *buttonRenderer) Objects() []fyne.CanvasObject {
+	return []fyne.CanvasObject{r.fill, r.icon, r.label, r.keys}
+}
+
+func (r *buttonRenderer) Destroy() {}

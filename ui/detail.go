@@ -1,0 +1,244 @@
+package ui
+
+import (
+	"image/color"
+	"time"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/canvas"
+	"fyne.io/fyne/v2/container"
+	"fyne.io/fyne/v2/layout"
+	"fyne.io/fyne/v2/theme"
+	"fyne.io/fyne/v2/widget"
+
+	"countersign/worker"
+	"countersign/worker/api/wire"
+	"countersign/worker/execute"
+	"countersign/worker/safetext"
+)
+
+// readingTime is how long an item must have been before the operator's eyes
+// until a decision on it counts. It keeps a key meant for another window, or for
+// the item before, from deciding.
+const readingTime = 500 * time.Millisecond
+
+// detail shows one item whole: what is asked, with all that belongs to it, what
+// has happened, and what it printed. The queue's has buttons, the history's not.
+type detail struct {
+	u    *UI
+	root *fyne.Container
+
+	name, left, code *widget.Label
+	kind, mark       *widget.Icon
+	word             *canvas.Text
+	facts            *factGrid
+	doc, steps       *textView
+	out              *output
+	outcome          *widget.Label
+	panes            *panes
+	buttons          *fyne.Container
+	approve, decline *button
+	release, stop    *button
+	whole            *fyne.Container
+
+	view      worker.View // what is shown
+	section   section
+	task      execute.Task
+	unfit     error     // why it cannot be decoded into a task
+	since     time.Time // when it came before the operator's eyes
+	stepCount int
+}
+
+// newDetail makes a detail; do is nil where nothing can be done.
+func newDetail(u *UI, k *keys, do func(action)) *detail {
+	d := &detail{u: u, doc: newTextView(), steps: newTextView()}
+	d.doc.keys, d.steps.keys = k, k
+	d.out = newOutput(u, k)
+	d.name = widget.NewLabel("")
+	d.name.TextStyle.Bold = true
+	d.name.SizeName = theme.SizeNameSubHeadingText
+	d.kind, d.mark = widget.NewIcon(nil), widget.NewIcon(nil)
+	d.word = canvas.NewText("", color.Black)
+	d.word.TextStyle.Bold = true
+	d.left, d.code = widget.NewLabel(""), caption("")
+	d.facts = newFactGrid()
+	d.outcome = widget.NewLabel("")
+	d.outcome.Wrapping = fyne.TextWrapWord
+	d.outcome.Hide()
+	head := container.NewBorder(nil, nil,
+		container.NewHBox(d.kind, d.name, d.mark, container.NewCenter(d.word)),
+		container.NewHBox(d.left, d.code))
+	d.panes = &panes{doc: d.doc, steps: d.steps, out: d.out}
+	d.panes.box = container.New(d.panes, d.doc.themed(), d.out.root, d.steps.themed())
+	top := container.NewVBox(head, d.facts.box, d.outcome)
+	d.buttons = d.row(do)
+	d.whole = container.NewBorder(container.NewPadded(top), d.buttons, nil, nil, d.panes.box)
+	d.whole.Hide()
+	d.root = container.New(narrowable{}, d.whole)
+	return d
+}
+
+func (d *detail) row(do func(action)) *fyne.Container {
+	if do == nil {
+		return container.NewHBox()
+	}
+	press := func(a action) func() {
+		return func() { d.u.window.do(a) }
+	}
+	d.approve = newButton("Approve", keysOf(doApprove), theme.ConfirmIcon(), press(doApprove))
+	d.approve.tone = theme.ColorNamePrimary
+	d.decline = newButton("Decline…", keysOf(doDecline), theme.CancelIcon(), press(doDecline))
+	d.release = newButton("Release", keysOf(doRelease), theme.ContentUndoIcon(), press(doRelease))
+	d.stop = newButton("Stop", keysOf(doStop), theme.MediaStopIcon(), press(doStop))
+	d.stop.tone = theme.ColorNameError
+	return container.NewPadded(container.NewHBox(
+		d.approve, d.decline, d.release, layout.NewSpacer(), d.stop))
+}
+
+// clear shows nothing.
+func (d *detail) clear() {
+	d.view = worker.View{}
+	d.out.open("", false)
+	d.whole.Hide()
+}
+
+// show draws an item. Only what changed is drawn anew; what the operator decides
+// on changes only together with its digest.
+func (d *detail) show(v worker.View, s section) {
+	other := v.ID != d.view.ID || v.Digest != d.view.Digest
+	d.view, d.section = v, s
+	if other {
+		d.task, d.unfit = execute.Decode(v.Item.Kind, v.Item.Payload)
+		d.stepCount = -1
+		d.doc.setLines(shown(v.Hold, d.task, d.unfit), false)
+		d.doc.ScrollToOffset(0)
+		d.shownNow()
+	}
+	d.whole.Show()
+	d.drawHead(v, s)
+	d.facts.set(v, d.task, d.u.Now())
+	d.drawOutcome(v)
+	if len(v.Steps) != d.stepCount {
+		d.stepCount = len(v.Steps)
+		d.steps.setLines(stepLines(v.Steps, d.u.Now()), true)
+		d.steps.toEnd()
+	}
+	d.out.open(v.OutputPath, s == running)
+	d.panes.layoutAgain()
+	d.enable()
+}
+
+func (d *detail) drawHead(v worker.View, s section) {
+	setText(d.name, itemName(v.Hold))
+	d.kind.SetResource(theme.NewColoredResource(kindIcon(v.Item.Kind), theme.ColorNameForeground))
+	icon, tone := statusFace(v.Word)
+	d.mark.SetResource(icon)
+	d.word.Text, d.word.Color, d.word.TextSize = v.Word, colour(tone), theme.TextSize()
+	canvas.Refresh(d.word)
+	left := ""
+	if v.Decision == worker.Undecided && s == waiting && v.DecisionLeft > 0 {
+		left = "expires in " + countdown(v.DecisionLeft)
+	}
+	setText(d.left, left)
+	d.left.Importance = widget.MediumImportance
+	if v.DecisionLeft < time.Minute {
+		d.left.Importance = widget.DangerImportance
+	}
+	setText(d.code, "code "+code(v.Digest))
+}
+
+func (d *detail) drawOutcome(v worker.View) {
+	words := deedWords(v.Hold)
+	if v.Words != "" {
+		if words != "" {
+			words += "\n"
+		}
+		words += wordsTitle(v.Hold) + safetext.Clip(v.Words, 1000)
+	}
+	if words == d.outcome.Text {
+		return
+	}
+	d.outcome.SetText(words)
+	d.outcome.Hidden = words == ""
+	d.whole.Refresh()
+}
+
+func wordsTitle(h worker.Hold) string {
+	if h.Decision == worker.Declined && h.DecidedBy == byOperator {
+		return "Your words: "
+	}
+	return "Why: "
+}
+
+// enable lets through what can be done with the item now.
+func (d *detail) enable() {
+	if d.approve == nil {
+		return
+	}
+	v, open := d.view, d.section == waiting && d.view.Decision == worker.Undecided
+	label := "Approve"
+	d.doc.look()
+	if n := d.doc.unseen(); n > 0 && open {
+		label = "Approve with " + unseenWords(n)
+	}
+	d.approve.set(label, open)
+	d.decline.set("Decline…", open)
+	d.release.set("Release", d.section == waiting && v.Acceptance == worker.NotAsked)
+	d.stop.set("Stop", d.section == running && v.Word != worker.WordStopping)
+	d.approve.Hidden, d.decline.Hidden, d.release.Hidden =
+		d.section != waiting, d.section != waiting, d.section != waiting
+	d.stop.Hidden = d.section != running
+	d.buttons.Refresh()
+}
+
+// shownNow restarts the reading time.
+func (d *detail) shownNow() { d.since = d.u.Now() }
+
+// read reports whether the item has been before the operator's eyes for long
+// enough: in an open window that has the input focus.
+func (d *detail) read() bool {
+	return d.u.watched.Load() && d.root.Visible() && d.u.Now().Sub(d.since) >= readingTime
+}
+
+// scroll moves through what is asked, and then through the output.
+func (d *detail) scroll(a action) {
+	switch a {
+	case doPageDown:
+		if !d.doc.atEnd() {
+			d.doc.page(1)
+		} else {
+			d.out.page(1)
+		}
+	case doPageUp:
+		if !d.out.page(-1) {
+			d.doc.page(-1)
+		}
+	case doTop:
+		d.doc.page(-1 << 20)
+		d.out.page(-1 << 20)
+	case doEnd:
+		d.doc.page(1 << 20)
+		d.out.page(1 << 20)
+	case doCopy:
+		d.copy()
+	}
+	d.enable()
+}
+
+// copy puts what is asked on the clipboard, byte for byte.
+func (d *detail) copy() {
+	if d.view.ID == 0 {
+		return
+	}
+	text := string(d.view.Item.Payload)
+	switch {
+	case d.unfit != nil:
+	case d.task.Kind == wire.KindExec:
+		text = d.task.Command
+	case d.task.Kind == wire.KindWrite:
+		text = d.task.Content
+	default:
+		text = d.task.Path
+	}
+	d.u.App.Clipboard().SetContent(text)
+}

@@ -1,0 +1,72 @@
+package ui
+
+import (
+	"time"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/container"
+	"fyne.io/fyne/v2/layout"
+	"fyne.io/fyne/v2/widget"
+
+	"countersign/worker"
+	"countersign/worker/api/wire"
+	"countersign/worker/execute"
+	"countersign/worker/safetext"
+)
+
+// factGrid says where an item comes from and where it would run.
+type factGrid struct {
+	box                                    *fyne.Container
+	session, connection, dir, asked, limit *widget.Label
+}
+
+func newFactGrid() *factGrid {
+	g := &factGrid{}
+	value := func() *widget.Label {
+		l := widget.NewLabel("")
+		l.Wrapping = fyne.TextWrapBreak
+		return l
+	}
+	g.session, g.connection, g.dir = value(), value(), value()
+	g.asked, g.limit = value(), value()
+	form := func(pairs ...any) *fyne.Container {
+		c := container.New(layout.NewFormLayout())
+		for i := 0; i < len(pairs); i += 2 {
+			name := widget.NewLabel(pairs[i].(string))
+			name.Importance = widget.LowImportance
+			c.Add(name)
+			c.Add(pairs[i+1].(fyne.CanvasObject))
+		}
+		return c
+	}
+	columns := container.NewGridWithColumns(2,
+		form("Session", g.session, "Connection", g.connection),
+		form("Asked", g.asked, "Time limit", g.limit))
+	wide := form("Runs in", g.dir)
+	g.box = container.NewStack(container.NewThemeOverride(
+		container.NewVBox(columns, wide), dense{NewTheme(), 2, 3, false}))
+	return g
+}
+
+func (g *factGrid) set(v worker.View, task execute.Task, now time.Time) {
+	setText(g.session, safetext.Clip(v.Item.SessionID, 200))
+	connection := v.Connection
+	if v.Environment != "" {
+		connection += " · " + safetext.Clip(v.Environment, 60)
+	}
+	setText(g.connection, connection)
+	setText(g.dir, safetext.Line(v.WorkDir))
+	asked := ageWords(v.Age) + " ago"
+	if v.Closed || v.Age == 0 {
+		asked = "held since " + when(v.OpenedAt, now)
+	}
+	if v.Returned {
+		asked += ", handed out again"
+	}
+	setText(g.asked, asked)
+	limit := "none"
+	if task.Kind == wire.KindExec {
+		limit = limitWords(task.TimeLimit)
+	}
+	setText(g.limit, limit)
+}

@@ -1,0 +1,342 @@
+package ui
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/container"
+	"fyne.io/fyne/v2/theme"
+	"fyne.io/fyne/v2/widget"
+
+	"countersign/worker"
+	"countersign/worker/api/wire"
+	"countersign/worker/safetext"
+)
+
+// byOperator is who decided, as the journal names it.
+const byOperator = "operator"
+
+// section is a part of the queue.
+type section int
+
+const (
+	waiting section = iota
+	running
+	finished
+)
+
+func (s section) title() string {
+	return [...]string{"Waiting for you", "Running", "Just finished"}[s]
+}
+
+// entry is one row of the queue: a section's title, or an item.
+type entry struct {
+	section section
+	id      worker.HoldID // 0 for the title
+}
+
+// queue is the place where work is decided on and watched. The item shown is
+// remembered by its number, so that nothing that comes or goes can put another
+// one under the operator's hand.
+type queue struct {
+	u        *UI
+	root     *fyne.Container
+	list     *rowList
+	split    *container.Split
+	empty    *fyne.Container
+	emptyMsg *widget.Label
+	detail   *detail
+
+	entries   []entry
+	views     map[worker.HoldID]worker.View
+	summaries map[worker.HoldID]string
+	selected  worker.HoldID
+	settling  bool // the list is being told of a selection, not the operator's
+}
+
+func newQueue(u *UI, k *keys) *queue {
+	q := &queue{u: u, summaries: map[worker.HoldID]string{}}
+	q.list = &rowList{keys: k}
+	q.list.Length = func() int { return len(q.entries) }
+	q.list.CreateItem = func() fyne.CanvasObject { return newRow() }
+	q.list.UpdateItem = func(i int, o fyne.CanvasObject) { o.(*row).set(q.face(q.entries[i])) }
+	q.list.OnSelected = q.picked
+	q.list.HideSeparators = true
+	q.list.ExtendBaseWidget(q.list)
+	q.detail = newDetail(u, k, q.do)
+	q.emptyMsg = widget.NewLabel("")
+	q.emptyMsg.Alignment = fyne.TextAlignCenter
+	q.emptyMsg.Wrapping = fyne.TextWrapWord
+	q.split = container.NewHSplit(container.NewThemeOverride(q.list, dense{NewTheme(), 3, 3, false}), q.detail.root)
+	q.split.SetOffset(0.36)
+	q.empty = container.NewCenter(container.New(atLeast{fyne.NewSize(520, 0)}, q.emptyMsg))
+	q.root = container.NewStack(q.split, q.empty)
+	return q
+}
+
+// draw takes over a snapshot.
+func (q *queue) draw(s worker.Snapshot) {
+	was := q.entries
+	q.take(s)
+	q.keepSelection()
+	if slices.Equal(was, q.entries) {
+		q.list.Refresh()
+	} else {
+		q.restructure(was)
+	}
+	q.showSelected()
+	none := len(q.entries) == 0
+	if none {
+		setText(q.emptyMsg, emptyWords(s))
+	}
+	if q.empty.Visible() != none {
+		q.empty.Hidden, q.split.Hidden = !none, none
+		q.root.Refresh()
+	}
+}
+
+func (q *queue) take(s worker.Snapshot) {
+	q.entries = nil
+	q.views = make(map[worker.HoldID]worker.View, len(s.Waiting)+len(s.Running)+len(s.Finished))
+	for i, views := range [][]worker.View{s.Waiting, s.Running, s.Finished} {
+		if len(views) > 0 {
+			q.entries = append(q.entries, entry{section: section(i)})
+		}
+		for _, v := range views {
+			q.entries = append(q.entries, entry{section(i), v.ID})
+			q.views[v.ID] = v
+		}
+	}
+	for id := range q.summaries {
+		if _, ok := q.views[id]; !ok {
+			delete(q.summaries, id)
+		}
+	}
+}
+
+// keepSelection stays with the item that is being read as long as it is there.
+func (q *queue) keepSelection() {
+	if _, ok := q.views[q.selected]; ok {
+		return
+	}
+	q.selected = 0
+	for _, e := range q.entries {
+		if e.id != 0 {
+			q.selected = e.id // the oldest that waits, if any does
+			return
+		}
+	}
+}
+
+const sectionHeight = 30
+
+// restructure tells the list that its rows are others now.
+func (q *queue) restructure(was []entry) {
+	for i, e := range was {
+		if e.id == 0 && (i >= len(q.entries) || q.entries[i].id != 0) {
+			q.list.SetItemHeight(i, rowHeight())
+		}
+	}
+	for i, e := range q.entries {
+		if e.id == 0 {
+			q.list.SetItemHeight(i, sectionHeight)
+		}
+	}
+	q.mark()
+	q.list.Refresh()
+}
+
+// mark shows in the list which item is selected.
+func (q *queue) mark() {
+	q.settling = true
+	defer func() { q.settling = false }()
+	if i := q.index(); i >= 0 {
+		q.list.Select(i)
+	} else {
+		q.list.UnselectAll()
+	}
+}
+
+func (q *queue) index() int {
+	return slices.IndexFunc(q.entries, func(e entry) bool { return e.id != 0 && e.id == q.selected })
+}
+
+// picked is called when a row was clicked.
+func (q *queue) picked(i int) {
+	if q.settling || i >= len(q.entries) {
+		return
+	}
+	q.u.window.present()
+	if q.entries[i].id == 0 { // a title cannot be selected
+		q.list.UnselectAll()
+		q.mark()
+		return
+	}
+	q.selected = q.entries[i].id
+	q.showSelected()
+}
+
+func (q *queue) showSelected() {
+	v, ok := q.views[q.selected]
+	if !ok {
+		q.detail.clear()
+		return
+	}
+	i := q.index()
+	q.detail.show(v, q.entries[i].section)
+}
+
+// selectItem moves to an item, if it is there.
+func (q *queue) selectItem(id worker.HoldID) {
+	if _, ok := q.views[id]; ok {
+		q.selected = id
+		q.mark()
+		q.showSelected()
+	}
+}
+
+func (q *queue) move(by int) {
+	for i := q.index() + by; i >= 0 && i < len(q.entries); i += by {
+		if q.entries[i].id != 0 {
+			q.selectItem(q.entries[i].id)
+			return
+		}
+	}
+}
+
+// do acts on the item in the detail.
+func (q *queue) do(a action) {
+	switch a {
+	case doNext:
+		q.move(1)
+	case doPrevious:
+		q.move(-1)
+	case doApprove:
+		q.approve()
+	case doDecline:
+		q.decline()
+	case doRelease:
+		if v, ok := q.decidable(q.detail.release); ok {
+			q.u.intent(func() error { return q.u.Desk.Release(v.ID) }, func() { q.moveOn(v.ID) })
+		}
+	case doStop:
+		if v, ok := q.decidable(q.detail.stop); ok {
+			q.u.intent(func() error { return q.u.Desk.Stop(v.ID) }, nil)
+		}
+	default:
+		q.detail.scroll(a)
+	}
+}
+
+// decidable returns the item in the detail if the button allows its action and
+// the operator can have read it.
+func (q *queue) decidable(b *button) (worker.View, bool) {
+	v, ok := q.views[q.selected]
+	return v, ok && !b.disabled && q.detail.read()
+}
+
+func (q *queue) approve() {
+	v, ok := q.decidable(q.detail.approve)
+	if !ok {
+		return
+	}
+	by := byOperator
+	if n := q.detail.doc.unseen(); n > 0 {
+		by = fmt.Sprintf("%s, %s", byOperator, unseenWords(n))
+	}
+	q.u.intent(func() error { return q.u.Desk.Approve(v.ID, v.Digest, by) }, func() { q.moveOn(v.ID) })
+}
+
+func (q *queue) decline() {
+	v, ok := q.decidable(q.detail.decline)
+	if !ok {
+		return
+	}
+	w := q.u.window
+	w.sheets.askWords(w.keys, itemName(v.Hold), func(words string) {
+		q.u.intent(func() error { return q.u.Desk.Decline(v.ID, v.Digest, words, byOperator) },
+			func() { q.moveOn(v.ID) })
+	})
+}
+
+// moveOn goes to the next item that waits for a decision, after one was made.
+func (q *queue) moveOn(from worker.HoldID) {
+	if q.selected != from {
+		return // the operator has gone elsewhere meanwhile
+	}
+	var next worker.HoldID
+	for _, e := range q.entries {
+		if e.id == 0 || e.id == from || q.views[e.id].Decision != worker.Undecided || e.section != waiting {
+			continue
+		}
+		if next == 0 || next < from && e.id > from {
+			next = e.id
+		}
+	}
+	if next != 0 {
+		q.selectItem(next)
+	}
+}
+
+func (q *queue) face(e entry) face {
+	if e.id == 0 {
+		return face{title: e.section.title()}
+	}
+	v := q.views[e.id]
+	s, ok := q.summaries[e.id]
+	if !ok {
+		s = summary(v.Item)
+		q.summaries[e.id] = s
+	}
+	f := face{kind: v.Item.Kind, summary: s, word: v.Word}
+	f.rest = safetext.Clip(v.Item.SessionID, 60) + " · " + ageWords(v.Age)
+	if e.section == finished {
+		if o := deedWords(v.Hold); o != "" {
+			f.rest += " · " + o
+		}
+		return f
+	}
+	if v.Decision == worker.Undecided && v.DecisionLeft > 0 {
+		f.right, f.urgent = countdown(v.DecisionLeft), v.DecisionLeft < time.Minute
+	}
+	if v.LeaseWindow > 0 {
+		part := float64(v.Lease) / float64(v.LeaseWindow)
+		f.lease, f.leased, f.risk = float32(math.Round(part*54)/54), true, v.AtRisk
+	}
+	return f
+}
+
+// emptyWords says what would bring work here.
+func emptyWords(s worker.Snapshot) string {
+	switch {
+	case s.Paused:
+		return "Nothing waits. Countersign is paused and claims nothing until you resume."
+	case s.Away:
+		return "Nothing waits. Claiming stopped because nobody answered; any key or click here starts it again."
+	case connectionTrouble(s.Connections) != "":
+		return "Nothing waits, and nothing can come: see above."
+	}
+	return "Nothing waits. When an agent's session asks for a tool call, it appears here for you to countersign."
+}
+
+// itemName is a short name of our own for an item.
+func itemName(h worker.Hold) string {
+	switch h.Item.Kind {
+	case wire.KindExec, wire.KindRead, wire.KindWrite, wire.KindList:
+		return fmt.Sprintf("%s #%d", h.Item.Kind, h.ID)
+	}
+	return fmt.Sprintf("item #%d", h.ID)
+}
+
+func unseenWords(n int) string { return countWords(n, "line", "lines") + " unseen" }
+
+// statusFace is the icon of an accept status in its colour.
+func statusFace(word string) (fyne.Resource, fyne.ThemeColorName) {
+	icon, tone := statusIcon(word)
+	return theme.NewColoredResource(icon, tone), tone
+}
+
+func (q *queue) redraw() { q.detail.panes.layoutAgain() }

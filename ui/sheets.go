@@ -1,0 +1,123 @@
+package ui
+
+import (
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/container"
+	"fyne.io/fyne/v2/dialog"
+	"fyne.io/fyne/v2/layout"
+	"fyne.io/fyne/v2/theme"
+	"fyne.io/fyne/v2/widget"
+)
+
+// choice is one way out of a dialog, with the key that takes it.
+type choice struct {
+	label string
+	key   action // doApprove is Ctrl+Enter, doLeave is Escape
+	tone  fyne.ThemeColorName
+	do    func() // nil only closes
+}
+
+// sheets shows dialogs, one at a time, and takes their keys: Ctrl+Enter for the
+// first choice, Escape for none.
+type sheets struct {
+	win     fyne.Window
+	shown   dialog.Dialog
+	choices []choice
+	closed  func()
+}
+
+func (s *sheets) open() bool { return s.shown != nil }
+
+// show opens a dialog, unless one is open. focus may be nil.
+func (s *sheets) show(title string, content fyne.CanvasObject, focus fyne.Focusable, choices ...choice) {
+	if s.open() {
+		return
+	}
+	s.choices = choices
+	row := container.NewHBox(layout.NewSpacer())
+	for _, c := range choices {
+		b := newButton(c.label, keysOf(c.key), nil, func() { s.press(c.key) })
+		b.tone = c.tone
+		row.Add(b)
+	}
+	s.shown = dialog.NewCustomWithoutButtons(title, container.NewVBox(content, row), s.win)
+	s.shown.Show()
+	if focus != nil {
+		s.win.Canvas().Focus(focus)
+	}
+}
+
+// press takes the choice of a key and closes the dialog. Other keys do nothing.
+func (s *sheets) press(a action) {
+	for _, c := range s.choices {
+		if c.key == a {
+			s.close()
+			if c.do != nil {
+				c.do()
+			}
+			return
+		}
+	}
+}
+
+func (s *sheets) close() {
+	if s.shown != nil {
+		d := s.shown
+		s.shown, s.choices = nil, nil
+		d.Hide()
+	}
+}
+
+// words is a paragraph of our own for a dialog.
+func paragraph(text string) fyne.CanvasObject {
+	l := widget.NewLabel(text)
+	l.Wrapping = fyne.TextWrapWord
+	return container.New(atLeast{fyne.NewSize(460, 0)}, l)
+}
+
+// help lists the keys.
+func (s *sheets) help() {
+	rows := container.New(layout.NewFormLayout())
+	for _, b := range bindings() {
+		key := widget.NewLabel(b.keys)
+		key.TextStyle.Bold = true
+		rows.Add(key)
+		rows.Add(widget.NewLabel(b.words))
+	}
+	dialogRows := container.NewThemeOverride(rows, dense{NewTheme(), 2, 3, false})
+	s.show("Keys", dialogRows, nil, choice{label: "Close", key: doLeave})
+}
+
+// ask asks for the operator's words before an item is declined.
+func (s *sheets) askWords(k *keys, about string, decline func(words string)) {
+	words := newField(k, "Why, or what to do instead (may stay empty)", 4)
+	content := container.NewVBox(
+		paragraph("Nothing of "+about+" will run. The agent is told that you declined it, and these words:"), words)
+	s.show("Decline "+about, content, words,
+		choice{"Decline", doApprove, theme.ColorNameError, func() { decline(words.Text) }},
+		choice{label: "Back", key: doLeave})
+}
+
+// narrowable lets one object be made narrower than it wants to be, so that a
+// longer word in it does not push its neighbours about.
+type narrowable struct{}
+
+func (narrowable) MinSize(objects []fyne.CanvasObject) fyne.Size {
+	return fyne.NewSize(380, objects[0].MinSize().Height)
+}
+
+func (narrowable) Layout(objects []fyne.CanvasObject, size fyne.Size) {
+	atLeast{}.Layout(objects, size)
+}
+
+// atLeast lays one object out at a minimum size.
+type atLeast struct{ size fyne.Size }
+
+func (a atLeast) MinSize(objects []fyne.CanvasObject) fyne.Size {
+	return objects[0].MinSize().Max(a.size)
+}
+
+func (a atLeast) Layout(objects []fyne.CanvasObject, size fyne.Size) {
+	objects[0].Resize(size)
+	objects[0].Move(fyne.Position{})
+}

@@ -1,0 +1,275 @@
+package ui
+
+import (
+	"image/color"
+	"strconv"
+	"unicode/utf8"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/canvas"
+	"fyne.io/fyne/v2/container"
+	"fyne.io/fyne/v2/theme"
+	"fyne.io/fyne/v2/widget"
+)
+
+// lineStyle says what a line of a textView is.
+type lineStyle uint8
+
+const (
+	body    lineStyle = iota // somebody else's text, numbered
+	heading                  // our own words about what follows, not numbered
+	note                     // our own words, not numbered
+	stderr                   // somebody else's text, from the error stream
+)
+
+// textLine is one line to draw. Text must be safe already (safetext) and hold
+// no newline.
+type textLine struct {
+	Text   string
+	Style  lineStyle
+	Number int // from 1; 0 for none
+}
+
+// textRow is what one row on screen draws: a piece of a line.
+type textRow struct {
+	line     int
+	from, to int // bytes of the line's text
+}
+
+// textView draws any amount of text in a fixed-width font, whole: long lines
+// go on in further rows, marked, and only rows on screen are drawn (a Label
+// would take minutes for a megabyte). It remembers which lines have been on
+// screen.
+type textView struct {
+	rowList
+	lines []textLine
+	rows  []textRow
+	seen  []bool // by row
+	cols  int
+	cell  float32 // width of a character
+}
+
+func newTextView() *textView {
+	t := &textView{}
+	t.Length = func() int { return len(t.rows) }
+	t.CreateItem = func() fyne.CanvasObject { return newTextRowBox() }
+	t.UpdateItem = func(id widget.ListItemID, o fyne.CanvasObject) { t.draw(id, o.(*textRowBox)) }
+	t.OnSelected = func(widget.ListItemID) { t.UnselectAll() }
+	t.HideSeparators = true
+	t.ExtendBaseWidget(t)
+	t.cell = fyne.MeasureText("0000000000", theme.TextSize(), fyne.TextStyle{Monospace: true}).Width / 10
+	return t
+}
+
+// themed puts the view on its paper, with no space between rows.
+func (t *textView) themed() fyne.CanvasObject {
+	paper := newFill(colourPaper)
+	list := container.NewThemeOverride(t, dense{NewTheme(), 1, 4, true})
+	return container.NewStack(paper, list)
+}
+
+// setLines replaces the text. With keepSeen the lines that were there stay as
+// seen as they were: text was added at the end.
+func (t *textView) setLines(lines []textLine, keepSeen bool) {
+	old := t.seenLines()
+	t.lines = lines
+	if !keepSeen {
+		old = nil
+	}
+	t.wrap(old)
+	t.Refresh()
+}
+
+// Resize wraps anew when the width changed.
+func (t *textView) Resize(s fyne.Size) {
+	if cols := t.columns(s.Width); cols != t.cols {
+		t.cols = cols
+		t.wrap(t.seenLines())
+	}
+	t.List.Resize(s)
+}
+
+func (t *textView) columns(width float32) int {
+	return max(int((width-gutter-2*textMargin)/t.cell), 20)
+}
+
+// wrap cuts the lines into rows; a line counted as seen stays seen.
+func (t *textView) wrap(seen []bool) {
+	t.rows, t.seen = t.rows[:0], t.seen[:0]
+	if t.cols == 0 {
+		t.cols = 80
+	}
+	for i, l := range t.lines {
+		was := i < len(seen) && seen[i]
+		for from := 0; ; {
+			to := cut(l.Text, from, t.cols)
+			t.rows, t.seen = append(t.rows, textRow{i, from, to}), append(t.seen, was)
+			if from = to; from >= len(l.Text) {
+				break
+			}
+		}
+	}
+}
+
+// cut returns where the row that begins at from ends: at most cols cells on.
+// What is not Latin may be twice as wide as a cell, so it counts twice: a row
+// may come out short, never cut off.
+func cut(s string, from, cols int) int {
+	i, cells := from, 0
+	for i < len(s) {
+		r, n := rune(s[i]), 1
+		if r >= utf8.RuneSelf {
+			r, n = utf8.DecodeRuneInString(s[i:])
+		}
+		w := 1
+		if r >= 0x250 {
+			w = 2
+		}
+		if cells += w; cells > cols && i > from {
+			return i
+		}
+		i += n
+	}
+	return i
+}
+
+// look notes the rows that are wholly on screen now as seen.
+func (t *textView) look() {
+	h := t.rowHeight()
+	if h == 0 || t.Size().Height == 0 {
+		return
+	}
+	top, bottom := t.GetScrollOffset(), t.GetScrollOffset()+t.Size().Height
+	first := max(int(top/h), 0)
+	for i := first; i < len(t.seen) && float32(i+1)*h <= bottom+3; i++ {
+		t.seen[i] = true
+	}
+}
+
+// fit is the height at which no row is hidden.
+func (t *textView) fit() float32 { return float32(len(t.rows)) * t.rowHeight() }
+
+func (t *textView) rowHeight() float32 { return textRowHeight() + 1 }
+
+// unseen counts the lines with a part that has not been on screen yet.
+func (t *textView) unseen() int {
+	n := 0
+	for _, s := range t.seenLines() {
+		if !s {
+			n++
+		}
+	}
+	return n
+}
+
+func (t *textView) seenLines() []bool {
+	seen := make([]bool, len(t.lines))
+	for i := range seen {
+		seen[i] = true
+	}
+	for i, r := range t.rows {
+		if !t.seen[i] && r.line < len(seen) {
+			seen[r.line] = false
+		}
+	}
+	return seen
+}
+
+// page scrolls by whole screens; a large number reaches an end.
+func (t *textView) page(screens int) {
+	step := max(t.Size().Height-2*t.rowHeight(), t.rowHeight())
+	limit := max(t.fit()-t.Size().Height, 0)
+	t.ScrollToOffset(min(max(t.GetScrollOffset()+float32(screens)*step, 0), limit))
+	t.look()
+}
+
+func (t *textView) atEnd() bool {
+	return t.GetScrollOffset()+t.Size().Height >= t.fit()-t.rowHeight()
+}
+
+func (t *textView) toEnd() {
+	t.ScrollToOffset(max(t.fit()-t.Size().Height, 0))
+}
+
+func (t *textView) draw(id int, box *textRowBox) {
+	if id >= len(t.rows) {
+		return
+	}
+	r := t.rows[id]
+	l := t.lines[r.line]
+	box.set(l, l.Text[r.from:r.to], r.from > 0)
+	t.look()
+}
+
+const (
+	gutter     = 58
+	textMargin = 10
+)
+
+func textRowHeight() float32 {
+	return fyne.MeasureText("0", theme.TextSize(), fyne.TextStyle{Monospace: true}).Height + 1
+}
+
+// textRowBox draws one row: what line it is in the gutter, its text beside.
+type textRowBox struct {
+	widget.BaseWidget
+	mark, text *canvas.Text
+}
+
+func newTextRowBox() *textRowBox {
+	b := &textRowBox{mark: canvas.NewText("", color.Black), text: canvas.NewText("", color.Black)}
+	b.mark.TextStyle.Monospace, b.text.TextStyle.Monospace = true, true
+	b.mark.Alignment = fyne.TextAlignTrailing
+	b.ExtendBaseWidget(b)
+	return b
+}
+
+func (b *textRowBox) set(l textLine, text string, goesOn bool) {
+	size, ink := theme.TextSize(), theme.ColorNameForeground
+	b.text.TextStyle = fyne.TextStyle{Monospace: l.Style != heading && l.Style != note, Bold: l.Style == heading}
+	mark := ""
+	switch {
+	case goesOn:
+		mark = "↪"
+	case l.Number > 0:
+		mark = strconv.Itoa(l.Number)
+	}
+	switch l.Style {
+	case stderr:
+		ink = theme.ColorNameError
+		if !goesOn {
+			mark = "err " + mark
+		}
+	case heading:
+		ink = theme.ColorNamePrimary
+	case note:
+		ink = theme.ColorNamePlaceHolder
+	}
+	b.text.Text, b.text.TextSize, b.text.Color = text, size, colour(ink)
+	b.mark.Text, b.mark.TextSize, b.mark.Color = mark, theme.CaptionTextSize()-1, colour(theme.ColorNamePlaceHolder)
+	b.layout(b.Size())
+	canvas.Refresh(b.text)
+	canvas.Refresh(b.mark)
+}
+
+func (b *textRowBox) layout(size fyne.Size) {
+	b.mark.Resize(fyne.NewSize(gutter-8, size.Height))
+	x := float32(gutter)
+	if !b.text.TextStyle.Monospace {
+		x = textMargin
+	}
+	b.text.Move(fyne.NewPos(x, 0))
+	b.text.Resize(fyne.NewSize(max(size.Width-x, 0), size.Height))
+}
+
+func (b *textRowBox) CreateRenderer() fyne.WidgetRenderer { return &textRowRenderer{b} }
+
+type textRowRenderer struct{ b *textRowBox }
+
+func (r *textRowRenderer) MinSize() fyne.Size { return fyne.NewSize(80, textRowHeight()) }
+func (r *textRowRenderer) Layout(s fyne.Size) { r.b.layout(s) }
+func (r *textRowRenderer) Refresh()           { canvas.Refresh(r.b) }
+func (r *textRowRenderer) Objects() []fyne.CanvasObject {
+	return []fyne.CanvasObject{r.b.mark, r.b.text}
+}
+func (r *textRowRenderer) Destroy() {}

@@ -1,0 +1,322 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/container"
+	"fyne.io/fyne/v2/layout"
+	"fyne.io/fyne/v2/theme"
+	"fyne.io/fyne/v2/widget"
+
+	"countersign/worker"
+	"countersign/worker/safetext"
+)
+
+// window is the main window: a rail of places at the left, a bar with the
+// connections on top, strips that say what matters, and one place.
+type window struct {
+	u      *UI
+	win    fyne.Window
+	keys   *keys
+	sheets *sheets
+
+	railQueue, railHistory *button
+	pause, stopAll         *button
+	connMark               *widget.Icon
+	conn, state, counts    *widget.Label
+
+	strips                         *fyne.Container
+	harness, unasked, away, spoken *strip
+
+	queue   *queue
+	history *history
+}
+
+func newWindow(u *UI) *window {
+	w := &window{u: u, win: u.App.NewWindow("Countersign" + u.TitleSuffix)}
+	w.sheets = &sheets{win: w.win}
+	w.keys = newKeys(w.win.Canvas(), w.sheets, w.do)
+	w.queue = newQueue(u, w.keys)
+	w.history = newHistory(u, w.keys)
+	places := container.NewStack(w.queue.root, w.history.root)
+	w.win.SetPadded(false)
+	w.win.SetContent(container.NewBorder(nil, nil, w.rail(), nil,
+		container.NewBorder(container.NewVBox(w.bar(), w.banners()), nil, nil, nil, places)))
+	w.win.Resize(fyne.NewSize(1180, 760))
+	w.win.SetCloseIntercept(w.closing)
+	w.goTo(w.railQueue)
+	return w
+}
+
+func (w *window) rail() fyne.CanvasObject {
+	place := func(label string, a action, icon fyne.Resource) *button {
+		b := newButton(label, keysOf(a), icon, func() { w.do(a) })
+		b.flat, b.left = true, true
+		return b
+	}
+	w.railQueue = place("Queue", doQueue, theme.ListIcon())
+	w.railHistory = place("History", doHistory, theme.HistoryIcon())
+	help := place("Keys", doHelp, theme.HelpIcon())
+	quit := place("Quit", doQuit, theme.LogoutIcon())
+	column := container.NewBorder(
+		container.NewVBox(w.railQueue, w.railHistory), container.NewVBox(help, quit), nil, nil)
+	return container.NewStack(newFill(colourRail),
+		container.New(atLeast{fyne.NewSize(138, 0)}, container.NewPadded(column)))
+}
+
+func (w *window) bar() fyne.CanvasObject {
+	w.connMark = widget.NewIcon(nil)
+	w.conn = widget.NewLabel("")
+	w.conn.Truncation = fyne.TextTruncateEllipsis
+	w.state = caption("")
+	w.state.Truncation = fyne.TextTruncateEllipsis
+	w.counts = widget.NewLabel("")
+	w.counts.TextStyle.Bold = true
+	w.pause = newButton("Pause", keysOf(doPause), theme.MediaPauseIcon(), func() { w.do(doPause) })
+	w.stopAll = newButton("Stop everything and pause", "", theme.MediaStopIcon(), func() { w.do(doStopAll) })
+	row := container.NewBorder(nil, nil,
+		container.NewPadded(w.connMark), container.NewHBox(container.NewCenter(w.counts), w.pause, w.stopAll),
+		container.NewThemeOverride(container.NewVBox(w.conn, w.state), dense{NewTheme(), 0, 2, false}))
+	return container.NewVBox(container.NewPadded(row), widget.NewSeparator())
+}
+
+func (w *window) banners() fyne.CanvasObject {
+	dismiss := newButton("Dismiss", "", nil, func() { w.say("") })
+	here := newButton("I am here", "", nil, func() { w.present() })
+	w.harness = newStrip(theme.WarningIcon())
+	w.unasked = newStrip(theme.WarningIcon())
+	w.away = newStrip(theme.HistoryIcon(), here)
+	w.spoken = newStrip(theme.InfoIcon(), dismiss)
+	w.strips = container.New(layout.NewCustomPaddedVBoxLayout(1),
+		w.harness.box, w.unasked.box, w.away.box, w.spoken.box)
+	return w.strips
+}
+
+// say shows words in the banner; "" takes them away.
+func (w *window) say(words string) { w.relayout(w.spoken.say(words)) }
+
+func (w *window) relayout(changed bool) {
+	if changed {
+		w.strips.Refresh()
+		w.win.Content().Refresh()
+	}
+}
+
+// draw shows the newest snapshot.
+func (w *window) draw() {
+	s := w.u.snap
+	w.drawBar(s)
+	w.relayout(w.harness.say(connectionTrouble(s.Connections)))
+	all := ""
+	if s.ApproveAll {
+		all = "Everything is approved without asking (--approve all): tool calls run unseen."
+	}
+	w.relayout(w.unasked.say(all))
+	away := ""
+	if s.Away {
+		away = "Nobody answered twice in a row, so nothing more is claimed and what waited was released."
+	}
+	w.relayout(w.away.say(away))
+	w.queue.draw(s)
+	if w.history.root.Visible() {
+		w.history.draw()
+	}
+}
+
+func (w *window) drawBar(s worker.Snapshot) {
+	title := "Countersign" + w.u.TitleSuffix
+	if s.ApproveAll {
+		title += " – approving everything"
+	}
+	if s.Paused {
+		title += " – paused"
+	}
+	if w.win.Title() != title {
+		w.win.SetTitle(title)
+	}
+	where, state, icon, tone := connectionLine(s, w.u.Now())
+	setText(w.conn, where)
+	setText(w.state, state)
+	w.connMark.SetResource(theme.NewColoredResource(icon, tone))
+	setText(w.counts, fmt.Sprintf("%d waiting · %d running", undecided(s), len(s.Running)))
+	if s.Paused {
+		w.pause.icon, w.pause.tone = theme.MediaPlayIcon(), theme.ColorNamePrimary
+		w.pause.set("Resume", true)
+	} else {
+		w.pause.icon, w.pause.tone = theme.MediaPauseIcon(), ""
+		w.pause.set("Pause", true)
+	}
+}
+
+func setText(l *widget.Label, text string) {
+	if l.Text != text {
+		l.SetText(text)
+	}
+}
+
+func undecided(s worker.Snapshot) int {
+	n := 0
+	for _, v := range s.Waiting {
+		if v.Decision == worker.Undecided {
+			n++
+		}
+	}
+	return n
+}
+
+// connectionLine says where work comes from and how that connection is: the one
+// that is in trouble, or the first, and how many more there are.
+func connectionLine(s worker.Snapshot, now time.Time) (where, state string, icon fyne.Resource, tone fyne.ThemeColorName) {
+	if len(s.Connections) == 0 {
+		return "No connection is set up", "", theme.ErrorIcon(), theme.ColorNameError
+	}
+	c := s.Connections[0]
+	for _, other := range s.Connections {
+		if c.State == worker.Connected && other.State != worker.Connected {
+			c = other
+		}
+	}
+	where = c.Name + " · " + hostOf(c.Origin)
+	if n := len(s.Connections) - 1; n > 0 {
+		where += fmt.Sprintf(" · and %d more", n)
+	}
+	var parts []string
+	if c.Environment != "" {
+		parts = append(parts, "environment "+safetext.Clip(c.Environment, 40))
+	}
+	icon, tone = theme.ErrorIcon(), theme.ColorNameError
+	switch c.State {
+	case worker.Connected:
+		parts = append(parts, "connected, accepts")
+		icon, tone = theme.ConfirmIcon(), theme.ColorNameSuccess
+	case worker.Connecting:
+		parts = append(parts, "connecting")
+		icon, tone = theme.ViewRefreshIcon(), theme.ColorNamePlaceHolder
+	default:
+		parts = append(parts, string(c.State))
+	}
+	return where, strings.Join(append(parts, contactWords(c.LastContact, now)), " · "), icon, tone
+}
+
+func contactWords(last, now time.Time) string {
+	switch ago := now.Sub(last); {
+	case last.IsZero():
+		return "no contact yet"
+	case ago < 20*time.Second:
+		return "last contact just now"
+	default:
+		return "last contact " + ageWords(ago) + " ago"
+	}
+}
+
+func hostOf(origin string) string {
+	_, host, found := strings.Cut(origin, "://")
+	if !found {
+		return origin
+	}
+	return host
+}
+
+// connectionTrouble says why work does not come, one line per connection.
+func connectionTrouble(all []worker.ConnectionView) string {
+	var lines []string
+	for _, c := range all {
+		if c.State == worker.Connected || c.State == worker.Connecting {
+			continue
+		}
+		words := safetext.Clip(c.Detail, 500)
+		if words == "" {
+			words = sentence(string(c.State))
+		}
+		if len(all) > 1 {
+			words = c.Name + ": " + words
+		}
+		lines = append(lines, words)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// sentence makes words of an error a sentence.
+func sentence(words string) string {
+	r, n := utf8.DecodeRuneInString(words)
+	words = strings.ToUpper(string(r)) + words[n:]
+	if !strings.HasSuffix(words, ".") {
+		words += "."
+	}
+	return words
+}
+
+// do is everything that keys and buttons do.
+func (w *window) do(a action) {
+	w.present()
+	switch a {
+	case doQueue:
+		w.goTo(w.railQueue)
+	case doHistory:
+		w.goTo(w.railHistory)
+	case doSearch:
+		w.goTo(w.railHistory)
+		w.win.Canvas().Focus(w.history.search)
+	case doLeave:
+		w.win.Canvas().Unfocus()
+	case doHelp:
+		w.sheets.help()
+	case doQuit:
+		w.u.askQuit()
+	case doPause:
+		w.u.togglePause()
+	case doStopAll:
+		w.u.stopEverything()
+	default:
+		w.here().do(a)
+	}
+}
+
+// place is what can fill the window.
+type place interface {
+	do(action)
+	redraw() // lays out anew after output came or went
+}
+
+func (w *window) here() place {
+	if w.history.root.Visible() {
+		return w.history
+	}
+	return w.queue
+}
+
+func (w *window) goTo(b *button) {
+	w.railQueue.choose(b == w.railQueue)
+	w.railHistory.choose(b == w.railHistory)
+	w.win.Canvas().Unfocus()
+	if b == w.railHistory {
+		w.queue.root.Hide()
+		w.history.root.Show()
+		w.history.enter()
+		return
+	}
+	w.history.root.Hide()
+	w.queue.root.Show()
+	w.queue.detail.shownNow()
+}
+
+// shown notes that what is in the window has only now come before the
+// operator's eyes, and that alarms have been looked at.
+func (w *window) shown() {
+	w.queue.detail.shownNow()
+	w.u.tray.alarm.Store(false)
+}
+
+// present tells the engines, if they had given up on the operator, that somebody
+// is there.
+func (w *window) present() {
+	w.u.tray.alarm.Store(false)
+	if w.u.snap.Away {
+		w.u.snap.Away = false
+		w.u.intent(func() error { w.u.Desk.Present(); return nil }, nil)
+	}
+}
