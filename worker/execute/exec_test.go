@@ -395,6 +395,12 @@ func TestAWorkDirectoryThatCannotServeIsNamed(t *testing.T) {
 	}
 }
 
+func cancelled() (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errors.New("session stopped"))
+	return ctx, cancel
+}
+
 func atoi(t *testing.T, s string) int {
 	t.Helper()
 	n, err := strconv.Atoi(strings.TrimSpace(s))

@@ -35,7 +35,7 @@ func (r *Runner) list(ctx context.Context, t Task) Outcome {
 	slices.Sort(l.files)
 	o := fileDone(encode(l.files))
 	if l.unreadable > 0 {
-		o.note(fmt.Sprintf("%d directories below %q could not be read and are not in the list.", l.unreadable, t.Path))
+		o.note(fmt.Sprintf("Directories below %q that could not be read are not in the list: %d.", t.Path, l.unreadable))
 	}
 	return o
 }
