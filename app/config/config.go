@@ -27,7 +27,7 @@ type Config struct {
 // Connection is one harness and environment that work is claimed from.
 type Connection struct {
 	Name            string // unique; the harness's host and port unless given
-	Harness         string // origin: scheme://host[:port]
+	Harness         string // origin: in its one spelling
 	EnvironmentID   string // "" where the harness has no environments
 	WorkDir         string // as written; CheckWorkDir makes it canonical
 	MaxHeld         int
@@ -46,11 +46,11 @@ type Environment struct {
 
 // Limits bound one tool call.
 type Limits struct {
-	TimeLimit   time.Duration // of a command that names none
-	StopGrace   time.Duration // between TERM and KILL
-	ReportBytes int           // of output in a report; the rest is cut and counted
-	ReadBytes   int           // of a file that is read
-	ListEntries int           // of a listing
+	StopGrace       time.Duration // between asking a command to end and killing it
+	ReportBytes     int           // of each output stream in a report; the rest is cut and counted
+	TranscriptBytes int           // of output kept for the history
+	ReadBytes       int           // of a file that is read
+	ListEntries     int           // of a listing
 }
 
 // Notifications says which events are told on the desktop.
@@ -63,11 +63,11 @@ func Default() Config {
 	return Config{
 		LogLevel: slog.LevelInfo,
 		Limits: Limits{
-			TimeLimit:   5 * time.Minute,
-			StopGrace:   5 * time.Second,
-			ReportBytes: 256 << 10,
-			ReadBytes:   8 << 20,
-			ListEntries: 100_000,
+			StopGrace:       5 * time.Second,
+			ReportBytes:     256 << 10,
+			TranscriptBytes: 64 << 20,
+			ReadBytes:       10 << 20,
+			ListEntries:     50_000,
 		},
 		Notifications: Notifications{Waiting: "first"},
 	}
@@ -110,29 +110,6 @@ func (e *Invalid) Error() string {
 		b.WriteString(": ")
 	}
 	return b.String() + e.Expected
-}
-
-// ParseOrigin reads the address of a harness and returns its origin in one
-// spelling. The error says what is expected.
-func ParseOrigin(s string) (string, error) {
-	const expected = "expected the address of a harness, such as http://127.0.0.1:3000, without a path"
-	u, err := url.Parse(s)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
-		return "", fmt.Errorf("%s", expected)
-	}
-	if u.User != nil {
-		return "", fmt.Errorf("%s; credentials do not belong in it", expected)
-	}
-	if strings.TrimRight(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
-		return "", fmt.Errorf("%s", expected)
-	}
-	host := strings.ToLower(u.Host)
-	if u.Scheme == "http" {
-		host = strings.TrimSuffix(host, ":80")
-	} else {
-		host = strings.TrimSuffix(host, ":443")
-	}
-	return u.Scheme + "://" + strings.TrimSuffix(host, ":"), nil
 }
 
 // sameEnd is one spelling for all connections that reach the same queue: the

@@ -13,7 +13,7 @@ func TestAMissingFileIsTheDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Notifications.Waiting != "first" || len(c.Connections) != 0 || c.Limits.TimeLimit != 5*time.Minute {
+	if c.Notifications.Waiting != "first" || len(c.Connections) != 0 || c.Limits.StopGrace != 5*time.Second {
 		t.Errorf("defaults = %+v", c)
 	}
 }
@@ -38,9 +38,9 @@ workdir = "/srv/other"
 pass = ["SSH_AUTH_SOCK"]
 remove = ["AWS_*", "NPM_TOKEN"]
 [limits]
-time-limit = "1h"
 stop-grace = "2s"
 report-bytes = 4096
+transcript-bytes = 8192
 read-bytes = 4096
 list-entries = 10
 [notifications]
@@ -60,7 +60,7 @@ waiting = "every"
 		t.Errorf("second connection = %+v", c.Connections[1])
 	}
 	if c.LogLevel.String() != "DEBUG" || c.Notifications.Waiting != "every" || len(c.Environment.Remove) != 2 ||
-		c.Environment.Pass[0] != "SSH_AUTH_SOCK" || c.Limits != (Limits{time.Hour, 2 * time.Second, 4096, 4096, 10}) {
+		c.Environment.Pass[0] != "SSH_AUTH_SOCK" || c.Limits != (Limits{2 * time.Second, 4096, 8192, 4096, 10}) {
 		t.Errorf("config = %+v", c)
 	}
 }
@@ -80,8 +80,8 @@ func TestWhatCannotBeUsedIsNamedWithFileLineValueAndExpectation(t *testing.T) {
 		{conn + "name = \"x\"\n" + strings.Replace(conn, "3000", "3001", 1) + "name = \"x\"", `config.toml:8: connection.name = "x": a second connection of this name`},
 		{"[[connection]]\nworkdir = \"/w\"", `config.toml:1: connection.harness: missing`},
 		{"[[connection]]\nharness = \"http://h\"", `config.toml:1: connection.workdir: missing`},
-		{"[[connection]]\nharness = \"http://user:pw@h\"", `config.toml:2: connection.harness = "http://user:pw@h": expected the address of a harness`},
-		{"[[connection]]\nharness = \"ftp://h\"", `config.toml:2: connection.harness = "ftp://h": expected the address`},
+		{"[[connection]]\nharness = \"http://user:pw@h\"", `config.toml:2: connection.harness = "http://user:pw@h": the harness address must not contain a user name`},
+		{"[[connection]]\nharness = \"ftp://h\"", `config.toml:2: connection.harness = "ftp://h": harness address "ftp://h": scheme "ftp": expected http or https`},
 		{"[connection]\nname = \"x\"", `config.toml:1: connection: expected tables, each written [[connection]]`},
 		{"[environment]\nremove = [\"A=B\"]", `config.toml:2: environment.remove = [A=B]: expected a list of variable names`},
 		{"[notifications]\nwaiting = true", `config.toml:2: notifications.waiting = true: expected one of off, first, every`},
@@ -96,7 +96,7 @@ func TestWhatCannotBeUsedIsNamedWithFileLineValueAndExpectation(t *testing.T) {
 }
 
 func TestAllMistakesAreToldInTheOrderOfTheirLines(t *testing.T) {
-	_, err := Parse("c", []byte("zzz = 1\n[limits]\nread-bytes = 1\ntime-limit = \"1ns\"\n"))
+	_, err := Parse("c", []byte("zzz = 1\n[limits]\nread-bytes = 1\nstop-grace = \"1ns\"\n"))
 	lines := strings.Split(err.Error(), "\n")
 	if len(lines) != 3 || !strings.HasPrefix(lines[0], "c:1:") || !strings.HasPrefix(lines[1], "c:3:") || !strings.HasPrefix(lines[2], "c:4:") {
 		t.Errorf("got %q", lines)
@@ -112,7 +112,7 @@ func TestAKeyInsideAMultiLineStringIsNotMistakenForASetting(t *testing.T) {
 
 func FuzzParseNeverPanics(f *testing.F) {
 	f.Add([]byte("[[connection]]\nharness=\"http://x\"\nworkdir='''\na'''"))
-	f.Add([]byte("connection = [{name=\"a\"}]\n[limits]\ntime-limit=1979-05-27"))
+	f.Add([]byte("connection = [{name=\"a\"}]\n[limits]\nstop-grace=1979-05-27"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if c, err := Parse("c", text); err == nil {
 			for _, conn := range c.Connections {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"countersign/worker/api"
+
 	"github.com/BurntSushi/toml"
 )
 
@@ -57,11 +59,11 @@ func Parse(name string, text []byte) (Config, error) {
 		"environment":   r.section("environment", map[string]setter{"pass": names(&c.Environment.Pass), "remove": names(&c.Environment.Remove)}),
 		"notifications": r.section("notifications", map[string]setter{"waiting": choice(&c.Notifications.Waiting, "off", "first", "every")}),
 		"limits": r.section("limits", map[string]setter{
-			"time-limit":   duration(&c.Limits.TimeLimit, time.Second, 24*time.Hour),
-			"stop-grace":   duration(&c.Limits.StopGrace, 100*time.Millisecond, time.Minute),
-			"report-bytes": integer(&c.Limits.ReportBytes, 1024, 16<<20),
-			"read-bytes":   integer(&c.Limits.ReadBytes, 1024, 64<<20),
-			"list-entries": integer(&c.Limits.ListEntries, 1, 1_000_000),
+			"stop-grace":       duration(&c.Limits.StopGrace, 100*time.Millisecond, time.Minute),
+			"report-bytes":     integer(&c.Limits.ReportBytes, 1024, 16<<20),
+			"transcript-bytes": integer(&c.Limits.TranscriptBytes, 1024, 4<<30),
+			"read-bytes":       integer(&c.Limits.ReadBytes, 1024, 64<<20),
+			"list-entries":     integer(&c.Limits.ListEntries, 1, 1_000_000),
 		}),
 	})
 	if len(r.errs) > 0 {
@@ -230,7 +232,7 @@ func text(to *string, what string, most int) setter {
 func origin(to *string) setter {
 	return func(v any) (err error) {
 		s, _ := v.(string)
-		*to, err = ParseOrigin(s)
+		*to, err = api.ParseOrigin(s)
 		return err
 	}
 }

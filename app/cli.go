@@ -1,0 +1,81 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"time"
+
+	"countersign/app/config"
+)
+
+// commandLine is the grammar of the command line.
+type commandLine struct {
+	Global global `embed:""`
+
+	Desktop desktopCommand `cmd:"" default:"withargs" help:"The desktop app (what \"countersign\" alone does)."`
+	Demo    demoCommand    `cmd:"" help:"The desktop app with an embedded harness and sample sessions to try it on."`
+	Worker  workerCommand  `cmd:"" help:"The same engine without a window."`
+	Harness harnessCommand `cmd:"" help:"The embedded harness as a server on this machine."`
+	Enqueue enqueueCommand `cmd:"" help:"Put work in an embedded harness and wait for its result."`
+
+	Ps      psCommand      `cmd:"" help:"What the running Countersign holds, with its accept status."`
+	Show    showCommand    `cmd:"" help:"One item whole, with the code that approves exactly this."`
+	Approve approveCommand `cmd:"" help:"Approve an item."`
+	Decline declineCommand `cmd:"" help:"Decline an item; its session is told."`
+	Release releaseCommand `cmd:"" help:"Let an item go without an answer; the harness hands it out again."`
+	Stop    stopCommand    `cmd:"" help:"Stop a running item, or everything."`
+	Pause   pauseCommand   `cmd:"" help:"Claim and start nothing until resumed; what runs goes on."`
+	Resume  resumeCommand  `cmd:"" help:"End a pause."`
+	Tail    tailCommand    `cmd:"" help:"Follow the output of an item."`
+	History historyCommand `cmd:"" help:"What was ever held here, newest first."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+// global holds the flags of every command.
+type global struct {
+	DataDir   string `help:"Where the journal, outputs and the control socket are kept." placeholder:"DIR"`
+	ConfigDir string `help:"Where config.toml and credentials.toml are." placeholder:"DIR"`
+	LogLevel  string `help:"debug, info, warn or error; the configuration's unless given." placeholder:"LEVEL"`
+	LogFormat string `help:"text or json." default:"text" placeholder:"FORMAT"`
+}
+
+// logger makes the log on stderr. The level can be changed while it is used,
+// unless the command line has set it.
+func (g *global) logger() (*slog.Logger, *slog.LevelVar, error) {
+	level := new(slog.LevelVar)
+	if g.LogLevel != "" {
+		l, err := config.ParseLevel(g.LogLevel)
+		if err != nil {
+			return nil, nil, &config.Invalid{Name: "--log-level", Value: g.LogLevel, Expected: err.Error()}
+		}
+		level.Set(l)
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch g.LogFormat {
+	case "text":
+		return slog.New(slog.NewTextHandler(os.Stderr, options)), level, nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(os.Stderr, options)), level, nil
+	}
+	return nil, nil, &config.Invalid{Name: "--log-format", Value: g.LogFormat, Expected: "expected one of text, json"}
+}
+
+// running holds the flags of the commands that run the engine.
+type running struct {
+	Approve string        `help:"ask: a person decides on every item. all: everything runs unasked; for unattended machines, and in force for this start only." default:"ask" placeholder:"ask|all"`
+	Grace   time.Duration `help:"How long running commands may go on after the program was told to end." default:"10s" placeholder:"D"`
+}
+
+// check returns whether everything is approved.
+func (r running) check() (approveAll bool, err error) {
+	if err := config.DurationWithin(r.Grace, 0, time.Hour); err != nil {
+		return false, &config.Invalid{Name: "--grace", Value: r.Grace.String(), Expected: err.Error()}
+	}
+	switch r.Approve {
+	case "ask":
+		return false, nil
+	case "all":
+		return true, nil
+	}
+	return false, &config.Invalid{Name: "--approve", Value: r.Approve, Expected: "expected one of ask, all"}
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+
+	"countersign/app/config"
+	"countersign/ui"
+	"countersign/worker"
+
+	"fyne.io/fyne/v2"
+	fyneapp "fyne.io/fyne/v2/app"
+)
+
+// appID names the app to the desktop and to Fyne's preferences.
+const appID = "org.countersign.Countersign"
+
+// desktopCommand is the app with its window and tray.
+type desktopCommand struct {
+	running
+}
+
+// Run implements the command.
+func (c *desktopCommand) Run(g *global, given config.Credentials) (err error) {
+	a := assembly{grace: c.Grace, given: given}
+	if a.approveAll, err = c.check(); err != nil {
+		return err
+	}
+	if err := a.fromGlobal(g); err != nil {
+		return err
+	}
+	release, err := a.place.open()
+	var other *inUse
+	if errors.As(err, &other) {
+		return raiseFirst(context.Background(), a.place.data)
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
+	if !hasDisplay() {
+		return errNoDisplay
+	}
+	hello := ""
+	if len(a.config.Connections) == 0 {
+		hello = "No harness is configured. Add a [[connection]] to " + a.place.configFile() + " and start again, or try \"countersign demo\"."
+	}
+	return openWindow(a, "", hello, nil)
+}
+
+// openWindow runs a station with a window until the operator quits or a signal
+// comes. beside, if any, runs next to it and ends with its context. It must be
+// called on the main goroutine: the window's event loop runs there.
+func openWindow(a assembly, suffix, hello string, beside func(context.Context)) error {
+	ctx, cancel := withSignals(context.Background())
+	defer cancel(nil)
+	s, err := openStation(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	window := fyneapp.NewWithID(appID)
+	u := ui.New(ui.Options{
+		App: window, Desk: s.desk, History: s.store, Notifier: ui.NewBeeep(), TitleSuffix: suffix,
+		Quit:         func() { cancel(errQuitNow); s.hurry() },
+		QuitWhenDone: func() { cancel(worker.ErrQuitWhenDone) },
+	})
+	s.attach(u)
+	ended := make(chan error, 1)
+	go func() {
+		err := s.run(ctx)
+		ended <- err
+		fyne.Do(window.Quit)
+	}()
+	played := make(chan struct{})
+	go func() {
+		defer close(played)
+		if beside != nil {
+			beside(ctx)
+		}
+	}()
+	u.Show()
+	if hello != "" {
+		u.Banner(hello)
+	}
+	window.Run()
+	cancel(errQuit) // the loop also ends by itself, when the desktop session does
+	err = <-ended
+	<-played
+	u.Close()
+	return err
+}
+
+// hasDisplay says whether a window can be opened.
+func hasDisplay() bool {
+	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
+		return true
+	}
+	return os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != ""
+}
+
+var errNoDisplay = errors.New(`There is no display to open a window on: neither DISPLAY nor WAYLAND_DISPLAY is set.
+Without one, run the headless worker and approve from the command line:
+  countersign worker --harness http://127.0.0.1:3000 --workdir DIR
+  countersign ps
+  countersign show ID
+  countersign approve ID CODE
+To try it, "countersign harness --no-auth" is a harness, and
+"countersign enqueue --session try exec -- date" gives it work.`)

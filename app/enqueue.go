@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"countersign/app/config"
+	"countersign/harness"
+	"countersign/worker/api"
+	"countersign/worker/api/wire"
+	"countersign/worker/safetext"
+)
+
+// enqueueCommand puts work in an embedded harness and waits for its result.
+type enqueueCommand struct {
+	Harness       string        `help:"Address of the harness." default:"http://127.0.0.1:3000" placeholder:"URL"`
+	Session       string        `help:"Session that asks for the work; made if the harness has none of this id." required:"" placeholder:"S"`
+	EnvironmentID string        `help:"Environment of a session that is made." placeholder:"E"`
+	APIKey        string        `name:"api-key" help:"API key. Others on this machine can see it here: better give MANAGED_AGENTS_API_KEY." placeholder:"K"`
+	Timeout       time.Duration `help:"How long to wait for the result." default:"5m" placeholder:"D"`
+
+	Exec  enqueueExec  `cmd:"" help:"Run a command."`
+	Read  enqueueRead  `cmd:"" help:"Read a file."`
+	Write enqueueWrite `cmd:"" help:"Write a file; its content comes from stdin."`
+	List  enqueueList  `cmd:"" help:"List the files below a directory."`
+}
+
+// Exit codes of an enqueue that ended without a result (PROTOCOL.md §5), and
+// of one whose work failed.
+const (
+	exitQueueTimeout   = 3
+	exitOutcomeUnknown = 4
+	exitLeaseLost      = 5
+	exitFailed         = 6
+)
+
+type enqueueExec struct {
+	Command []string `arg:"" help:"The command. Several words are joined by spaces; write -- before them."`
+}
+
+type enqueueRead struct {
+	Path string `arg:"" help:"Path inside the work directory."`
+}
+
+type enqueueWrite struct {
+	Path string `arg:"" help:"Path inside the work directory."`
+}
+
+type enqueueList struct {
+	Path string `arg:"" optional:"" help:"Path inside the work directory."`
+}
+
+// Run implements the command.
+func (c *enqueueExec) Run(all *commandLine, given config.Credentials) error {
+	return all.Enqueue.do(given, wire.KindExec, wire.Exec{Command: strings.Join(c.Command, " ")})
+}
+
+// Run implements the command.
+func (c *enqueueRead) Run(all *commandLine, given config.Credentials) error {
+	return all.Enqueue.do(given, wire.KindRead, wire.Read{Path: c.Path})
+}
+
+// Run implements the command.
+func (c *enqueueWrite) Run(all *commandLine, given config.Credentials) error {
+	const most = 16 << 20
+	content, err := io.ReadAll(io.LimitReader(os.Stdin, most+1))
+	if err != nil {
+		return fmt.Errorf("read the content from stdin: %w", err)
+	}
+	if len(content) > most {
+		return &config.Invalid{Name: "stdin", Expected: "expected at most 16 MB"}
+	}
+	return all.Enqueue.do(given, wire.KindWrite, wire.Write{Path: c.Path, Content: string(content)})
+}
+
+// Run implements the command.
+func (c *enqueueList) Run(all *commandLine, given config.Credentials) error {
+	return all.Enqueue.do(given, wire.KindList, wire.List{Path: c.Path})
+}
+
+func (c *enqueueCommand) do(given config.Credentials, kind string, payload any) error {
+	origin, err := api.ParseOrigin(c.Harness)
+	if err != nil {
+		return &config.Invalid{Name: "--harness", Value: c.Harness, Expected: err.Error()}
+	}
+	if err := config.DurationWithin(c.Timeout, time.Millisecond, 24*time.Hour); err != nil {
+		return &config.Invalid{Name: "--timeout", Value: c.Timeout.String(), Expected: err.Error()}
+	}
+	if c.APIKey == "" {
+		c.APIKey = given.APIKey
+	}
+	ctx, cancel := withSignals(context.Background())
+	defer cancel(nil)
+	client := harness.NewClient(origin, c.APIKey, nil)
+	_, err = client.CreateSession(ctx, harness.NewSession{ID: c.Session, EnvironmentID: c.EnvironmentID})
+	var answer *harness.AnswerError
+	if err != nil && !(errors.As(err, &answer) && answer.HTTPStatus == http.StatusConflict) {
+		return fmt.Errorf("make the session: %w", err)
+	}
+	item, err := client.Enqueue(ctx, c.Session, kind, payload)
+	if err != nil {
+		return fmt.Errorf("enqueue: %w", err)
+	}
+	result, err := client.Await(ctx, item.ID, c.Timeout)
+	if err != nil {
+		return awaitError(item.ID, err)
+	}
+	return printResult(kind, result)
+}
+
+// awaitError gives each way that a wait ends without a result its exit code.
+func awaitError(id string, err error) error {
+	var ended *harness.AwaitError
+	if !errors.As(err, &ended) {
+		return fmt.Errorf("wait for %s: %w", id, err)
+	}
+	code, known := map[string]int{
+		wire.CodeQueueTimeout:   exitQueueTimeout,
+		wire.CodeOutcomeUnknown: exitOutcomeUnknown,
+		wire.CodeLeaseLost:      exitLeaseLost,
+	}[ended.Code]
+	if !known {
+		code = exitFault
+	}
+	return &exitError{code, fmt.Errorf("%s (%s, %s): %s", id, ended.Code, ended.RetryStatus, ended.Message)}
+}
+
+// printResult prints what came back, made safe for a terminal.
+func printResult(kind string, r harness.Result) error {
+	if r.Failed {
+		var f wire.Failure
+		if json.Unmarshal(r.Result, &f) != nil || f.Message == "" {
+			f.Message = string(r.Result)
+		}
+		return &exitError{exitFailed, errors.New(f.Message)}
+	}
+	var exec wire.ExecResult
+	var text string
+	var paths []string
+	switch {
+	case kind == wire.KindExec && json.Unmarshal(r.Result, &exec) == nil:
+		fmt.Print(safetext.Block(exec.Stdout))
+		fmt.Fprint(os.Stderr, safetext.Block(exec.Stderr))
+		if exec.ExitCode != 0 {
+			fmt.Fprintf(os.Stderr, "[exit %d]\n", exec.ExitCode)
+		}
+	case kind == wire.KindRead && json.Unmarshal(r.Result, &text) == nil:
+		fmt.Print(safetext.Block(text))
+	case kind == wire.KindList && json.Unmarshal(r.Result, &paths) == nil:
+		for _, p := range paths {
+			fmt.Println(safetext.Line(p))
+		}
+	case kind == wire.KindWrite:
+		fmt.Println("written")
+	default:
+		fmt.Println(safetext.Block(string(r.Result)))
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"countersign/app/config"
+	"countersign/app/control"
+	"countersign/worker"
+)
+
+// The commands below ask the Countersign that runs for the data directory.
+
+type approveCommand struct {
+	ID   worker.HoldID `arg:"" help:"The item's number, as ps lists it."`
+	Code string        `arg:"" help:"The code that show tells: it stands for exactly what was shown."`
+}
+
+type declineCommand struct {
+	ID      worker.HoldID `arg:"" help:"The item's number."`
+	Message string        `help:"Words for the agent." placeholder:"M"`
+}
+
+type releaseCommand struct {
+	ID worker.HoldID `arg:"" help:"The item's number."`
+}
+
+type stopCommand struct {
+	ID  worker.HoldID `arg:"" optional:"" help:"The item's number."`
+	All bool          `help:"Stop all that runs, and pause."`
+}
+
+type pauseCommand struct {
+	For time.Duration `help:"Resume by itself after this long." placeholder:"D"`
+}
+
+type resumeCommand struct{}
+
+type versionCommand struct{}
+
+// asking runs fn with a client of the running instance.
+func (g *global) asking(fn func(context.Context, *control.Client) error) error {
+	p, err := g.place()
+	if err != nil {
+		return err
+	}
+	client := control.NewClient(p.data)
+	defer client.Close()
+	return fn(context.Background(), client)
+}
+
+// Run implements the command.
+func (c *approveCommand) Run(g *global) error {
+	return g.asking(func(ctx context.Context, client *control.Client) error {
+		if err := client.Approve(ctx, c.ID, c.Code); err != nil {
+			return fmt.Errorf("approve %d: %w", c.ID, err)
+		}
+		fmt.Printf("Approved %d. It runs once the harness accepts; \"countersign tail %d\" follows it.\n", c.ID, c.ID)
+		return nil
+	})
+}
+
+// Run implements the command.
+func (c *declineCommand) Run(g *global) error {
+	return g.asking(func(ctx context.Context, client *control.Client) error {
+		if err := client.Decline(ctx, c.ID, c.Message); err != nil {
+			return fmt.Errorf("decline %d: %w", c.ID, err)
+		}
+		fmt.Printf("Declined %d. Nothing ran.\n", c.ID)
+		return nil
+	})
+}
+
+// Run implements the command.
+func (c *releaseCommand) Run(g *global) error {
+	return g.asking(func(ctx context.Context, client *control.Client) error {
+		if err := client.Release(ctx, c.ID); err != nil {
+			return fmt.Errorf("release %d: %w", c.ID, err)
+		}
+		fmt.Printf("Released %d. Nothing ran here; the harness hands it out again.\n", c.ID)
+		return nil
+	})
+}
+
+// Run implements the command.
+func (c *stopCommand) Run(g *global) error {
+	if c.All == (c.ID != 0) {
+		return &config.Invalid{Name: "stop", Expected: "expected the number of an item, or --all"}
+	}
+	return g.asking(func(ctx context.Context, client *control.Client) error {
+		if c.All {
+			if err := client.StopAll(ctx); err != nil {
+				return fmt.Errorf("stop everything: %w", err)
+			}
+			fmt.Println("Stopping all that runs. Paused: \"countersign resume\" goes on.")
+			return nil
+		}
+		if err := client.Stop(ctx, c.ID); err != nil {
+			return fmt.Errorf("stop %d: %w", c.ID, err)
+		}
+		fmt.Printf("Stopping %d.\n", c.ID)
+		return nil
+	})
+}
+
+// Run implements the command.
+func (c *pauseCommand) Run(g *global) error {
+	if c.For != 0 {
+		if err := config.DurationWithin(c.For, time.Second, 7*24*time.Hour); err != nil {
+			return &config.Invalid{Name: "--for", Value: c.For.String(), Expected: err.Error()}
+		}
+	}
+	return g.asking(func(ctx context.Context, client *control.Client) error {
+		var until time.Time
+		words := "Paused. What runs goes on; \"countersign resume\" ends the pause."
+		if c.For != 0 {
+			until = time.Now().Add(c.For)
+			words = fmt.Sprintf("Paused until %s. What runs goes on.", until.Format("Mon 15:04:05"))
+		}
+		if err := client.Pause(ctx, until); err != nil {
+			return fmt.Errorf("pause: %w", err)
+		}
+		fmt.Println(words)
+		return nil
+	})
+}
+
+// Run implements the command.
+func (c *resumeCommand) Run(g *global) error {
+	return g.asking(func(ctx context.Context, client *control.Client) error {
+		if err := client.Resume(ctx); err != nil {
+			return fmt.Errorf("resume: %w", err)
+		}
+		fmt.Println("Resumed.")
+		return nil
+	})
+}
+
+// Run implements the command.
+func (versionCommand) Run() error {
+	fmt.Println("countersign " + version)
+	return nil
+}
+
+// raiseFirst brings the window of the instance that runs already to the front,
+// for a second start of the desktop app.
+func raiseFirst(ctx context.Context, dir string) error {
+	client := control.NewClient(dir)
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	status, err := client.Status(ctx)
+	var none *control.NotRunning
+	switch {
+	case errors.As(err, &none):
+		return &inUse{dir} // it is starting, ending, or stuck
+	case err != nil:
+		return err
+	case !status.Window:
+		return fmt.Errorf("a headless worker (process %d) is running for data directory %s: end it first, or use another --data-dir", status.PID, dir)
+	}
+	if err := client.Raise(ctx); err != nil {
+		return err
+	}
+	fmt.Printf("Countersign is already running (process %d); its window was raised.\n", status.PID)
+	return nil
+}
+
+func joinNonEmpty(separator string, parts ...string) string {
+	var kept []string
+	for _, p := range parts {
+		if p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return strings.Join(kept, separator)
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"reflect"
+
+	"countersign/app/config"
+)
+
+// followConfig applies changes of the configuration file while the station
+// runs.
+func (s *station) followConfig(ctx context.Context) {
+	before := s.fromFile
+	err := config.Watch(ctx, s.place.configFile(), s.fromFile, func(next config.Config, err error) {
+		if err != nil {
+			s.tell("The configuration file was changed and cannot be used; the last good one stays. " + err.Error())
+			return
+		}
+		s.apply(before, next)
+		before = next
+	})
+	if err != nil {
+		s.log.Warn("changes of the configuration will not be seen before a restart", "error", err)
+	}
+}
+
+// apply takes over what can change while commands run, and says what cannot.
+func (s *station) apply(before, next config.Config) {
+	if !s.levelGiven {
+		s.level.Set(next.LogLevel)
+	}
+	s.relay.waiting.Store(&next.Notifications.Waiting)
+	for i, c := range s.config.Connections {
+		for _, n := range next.Connections {
+			if c.Name == n.Name && c.Harness == n.Harness {
+				s.engines[i].SetRoom(n.MaxHeld, n.MaxRunning)
+			}
+		}
+	}
+	if !reflect.DeepEqual(guarded(before), guarded(next)) {
+		s.tell("The configuration file was changed. Connections, environment and limits take effect at the next start.")
+		return
+	}
+	s.log.Info("the changed configuration is in force")
+}
+
+// guarded is the part of a configuration that takes a restart.
+func guarded(c config.Config) config.Config {
+	kept := config.Config{Environment: c.Environment, Limits: c.Limits}
+	for _, conn := range c.Connections {
+		conn.MaxHeld, conn.MaxRunning = 0, 0
+		kept.Connections = append(kept.Connections, conn)
+	}
+	return kept
+}
+
+// tell says something to the operator, in the window where there is one.
+func (s *station) tell(words string) {
+	s.log.Warn(words)
+	s.banner(words)
+}

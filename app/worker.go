@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+
+	"countersign/app/config"
+	"countersign/worker/api"
+)
+
+// workerCommand runs the engine without a window.
+type workerCommand struct {
+	running
+	Harness         string         `help:"Address of the harness, such as http://127.0.0.1:3000. Without it the connections of config.toml are used." placeholder:"URL"`
+	Workdir         string         `help:"Directory that commands run in." placeholder:"DIR"`
+	EnvironmentID   string         `help:"Environment to claim for." placeholder:"E"`
+	EnvironmentKey  string         `help:"Its key. Others on this machine can see it here: better give MANAGED_AGENTS_ENVIRONMENT_KEY." placeholder:"K"`
+	APIKey          string         `name:"api-key" help:"API key. Others on this machine can see it here: better give MANAGED_AGENTS_API_KEY." placeholder:"K"`
+	WorkerID        string         `help:"Instead of the one kept in the data directory. It must be unique: two workers of one id run work twice." placeholder:"W"`
+	Once            bool           `help:"Claim one item, see it through, and end."`
+	IntervalMS      *int           `name:"interval-ms" help:"Time between polls; 250 while there is work and 1000 when idle, unless given." placeholder:"N"`
+	LeaseMS         *int           `name:"lease-ms" help:"The harness's lease window; 60000 unless given." placeholder:"N"`
+	MaxHeld         *int           `help:"How many items may wait here; 8 unless given." placeholder:"N"`
+	MaxRunning      *int           `help:"How many run at once; 2 unless given." placeholder:"N"`
+	DecisionTimeout *time.Duration `help:"How long an item waits for a decision, from its creation; 4m unless given." placeholder:"D"`
+}
+
+// Run implements the command.
+func (c *workerCommand) Run(g *global, given config.Credentials) error {
+	a, err := c.assemble(g, given)
+	if err != nil {
+		return err
+	}
+	release, err := a.place.open()
+	if err != nil {
+		return err
+	}
+	defer release()
+	ctx, cancel := withSignals(context.Background())
+	defer cancel(nil)
+	s, err := openStation(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if c.WorkerID != "" {
+		s.log.Warn("--worker-id is given: it must be unique; two workers of one id run work twice", "worker-id", c.WorkerID)
+	}
+	if a.approveAll {
+		s.log.Warn("--approve all is on: everything that the harness accepts runs unasked")
+	} else {
+		s.log.Info(`each item waits for "countersign approve": "countersign ps" lists them, "countersign show ID" tells the code`, "data-dir", a.place.data)
+	}
+	return s.run(ctx)
+}
+
+// assemble checks what was given, before anything is made or claimed.
+func (c *workerCommand) assemble(g *global, given config.Credentials) (a assembly, err error) {
+	a = assembly{workerID: c.WorkerID, once: c.Once, grace: c.Grace, given: given}
+	if a.approveAll, err = c.check(); err != nil {
+		return a, err
+	}
+	if err := a.fromGlobal(g); err != nil {
+		return a, err
+	}
+	if c.EnvironmentKey != "" {
+		a.given.EnvironmentKey = c.EnvironmentKey
+	}
+	if c.APIKey != "" {
+		a.given.APIKey = c.APIKey
+	}
+	if c.Harness != "" {
+		conn, err := c.connection()
+		if err != nil {
+			return a, err
+		}
+		a.config.Connections = []config.Connection{conn}
+	} else if err := c.onlyWithHarness(); err != nil {
+		return a, err
+	}
+	switch n := len(a.config.Connections); {
+	case n == 0:
+		return a, &config.Invalid{Name: "--harness", Expected: fmt.Sprintf("missing, and %s has no [[connection]]; expected the address of a harness", a.place.configFile())}
+	case n > 1 && (c.WorkerID != "" || c.Once):
+		return a, &config.Invalid{Name: "--worker-id and --once", Expected: "expected with one connection only; config.toml has several"}
+	}
+	for _, conn := range a.config.Connections {
+		if _, err := config.CheckWorkDir(conn.WorkDir, a.place.own()...); err != nil {
+			return a, &config.Invalid{Name: c.workdirName(), Value: conn.WorkDir, Expected: err.Error()}
+		}
+	}
+	return a, nil
+}
+
+func (c *workerCommand) workdirName() string {
+	if c.Harness != "" {
+		return "--workdir"
+	}
+	return "connection.workdir"
+}
+
+// connection is the one that the flags describe.
+func (c *workerCommand) connection() (config.Connection, error) {
+	conn := config.DefaultConnection()
+	origin, err := api.ParseOrigin(c.Harness)
+	if err != nil {
+		return conn, &config.Invalid{Name: "--harness", Value: c.Harness, Expected: err.Error()}
+	}
+	if c.Workdir == "" {
+		return conn, &config.Invalid{Name: "--workdir", Expected: "missing; expected the directory that commands run in"}
+	}
+	conn.Harness, conn.WorkDir, conn.EnvironmentID = origin, c.Workdir, c.EnvironmentID
+	if u, err := url.Parse(origin); err == nil {
+		conn.Name = u.Host
+	}
+	for _, n := range []struct {
+		given *int
+		to    *int
+	}{{c.MaxHeld, &conn.MaxHeld}, {c.MaxRunning, &conn.MaxRunning}} {
+		if n.given != nil {
+			*n.to = *n.given
+		}
+	}
+	for _, n := range []struct {
+		given *int
+		to    *time.Duration
+	}{{c.LeaseMS, &conn.Lease}, {c.IntervalMS, &conn.Interval}} {
+		if n.given != nil {
+			*n.to = time.Duration(*n.given) * time.Millisecond
+		}
+	}
+	if c.DecisionTimeout != nil {
+		conn.DecisionTimeout = *c.DecisionTimeout
+	}
+	return conn, conn.Check(func(key string) string { return "--" + key })
+}
+
+// onlyWithHarness refuses flags that describe a connection where none is
+// described: those of config.toml have their own.
+func (c *workerCommand) onlyWithHarness() error {
+	for name, given := range map[string]bool{
+		"--workdir": c.Workdir != "", "--environment-id": c.EnvironmentID != "", "--interval-ms": c.IntervalMS != nil,
+		"--lease-ms": c.LeaseMS != nil, "--max-held": c.MaxHeld != nil, "--max-running": c.MaxRunning != nil,
+		"--decision-timeout": c.DecisionTimeout != nil,
+	} {
+		if given {
+			return &config.Invalid{Name: name, Expected: "expected together with --harness; the connections of config.toml have their own"}
+		}
+	}
+	return nil
+}
+
+// fromGlobal fills in what the global flags and the configuration file say.
+func (a *assembly) fromGlobal(g *global) (err error) {
+	if a.log, a.level, err = g.logger(); err != nil {
+		return err
+	}
+	a.levelGiven = g.LogLevel != ""
+	if a.place, err = g.place(); err != nil {
+		return err
+	}
+	if a.fromFile, err = config.Read(a.place.configFile()); err != nil {
+		return &exitError{exitUsage, err}
+	}
+	a.config = a.fromFile
+	return nil
+}
