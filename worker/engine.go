@@ -180,6 +180,10 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
+// Hurry stops what still runs while the engine quits with ErrQuitWhenDone, as any
+// other cause would have done at once.
+func (e *Engine) Hurry() { e.quit(errShutdown) }
+
 // quit lets nothing start any more, and stops what runs unless it may end.
 func (e *Engine) quit(cause error) {
 	e.mu.Lock()
