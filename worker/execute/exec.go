@@ -23,6 +23,9 @@ const (
 	// stuckTime is how much longer a slow disk may take to write it down.
 	stuckTime = 5 * time.Second
 
+	// killTime is how long a killed command may take to end.
+	killTime = 10 * time.Second
+
 	// goneTime is how long killed processes may take to be gone.
 	goneTime = 2 * time.Second
 
@@ -32,26 +35,24 @@ const (
 
 // exec runs a command: prepare, start, wait for its end or for a reason to stop
 // it, stop what it left running, read the rest of the output, sum up.
-func (r *Runner) exec(ctx context.Context, t Task, transcriptPath string) Outcome {
-	if ctx.Err() != nil {
-		return notStarted(ctx)
-	}
-	dir, err := r.commandDir(t.Cwd)
+func (r *Runner) exec(ctx context.Context, root *os.Root, t Task, transcriptPath string) Outcome {
+	dir, err := r.commandDir(root, t.Cwd)
 	if err != nil {
-		return couldNotStart(126, err.Error())
+		return couldNotStart(t, 126, err.Error())
 	}
 	cmd := r.command(t, dir)
 	rec := newRecorder(transcriptPath, r.o.TranscriptLimit, r.o.ReportLimit)
 	out, err := capture(cmd, rec)
 	if err != nil {
-		return couldNotStart(126, "the command's output cannot be captured: "+err.Error())
+		return couldNotStart(t, 126, "the command's output cannot be captured: "+err.Error())
 	}
 	p, err := startProcess(cmd)
 	out.started()
 	if err != nil {
 		out.finish()
 		rec.close()
-		return couldNotStart(startFailure(err, t, cmd.Path))
+		exit, reason := startFailure(err, t, cmd.Path)
+		return couldNotStart(t, exit, reason)
 	}
 	limit := cmp.Or(t.TimeLimit, DefaultTimeLimit)
 	end := r.await(ctx, p, limit)
@@ -81,9 +82,9 @@ func (r *Runner) command(t Task, dir string) *exec.Cmd {
 
 // commandDir returns the canonical directory that a command asking for cwd runs
 // in. os.Root judges whether it lies inside.
-func (r *Runner) commandDir(cwd string) (string, error) {
+func (r *Runner) commandDir(root *os.Root, cwd string) (string, error) {
 	name := filepath.FromSlash(inRoot(cwd))
-	info, err := r.root.Stat(name)
+	info, err := root.Stat(name)
 	if err != nil {
 		return "", fmt.Errorf("the directory %q %s", cwd, explain(err))
 	}
@@ -113,23 +114,6 @@ func startFailure(err error, t Task, shell string) (exit int, reason string) {
 	return 126, "the command could not be started: " + err.Error()
 }
 
-func couldNotStart(exit int, reason string) Outcome {
-	text := "Not run: " + reason + "."
-	return Outcome{How: CouldNotStart, Exit: exit, Reason: text,
-		Result: encode(wire.ExecResult{ExitCode: exit, Stderr: text + "\n"})}
-}
-
-// notStarted is the outcome of a command that was stopped before its start.
-func notStarted(ctx context.Context) Outcome {
-	text := "Stopped before it started: " + cause(ctx) + "."
-	return Outcome{How: Stopped, Exit: 143, Reason: text,
-		Result: encode(wire.ExecResult{ExitCode: 143, Stderr: text + "\n", Aborted: true})}
-}
-
-func cause(ctx context.Context) string {
-	return strings.TrimSuffix(context.Cause(ctx).Error(), ".")
-}
-
 // ending is how a command came to its end.
 type ending struct {
 	state  *os.ProcessState
@@ -139,45 +123,55 @@ type ending struct {
 }
 
 // await waits until the command itself has ended, and stops it when ctx is
-// cancelled or the limit is reached: it is asked to end and, after a grace
-// period, made to. The limit is awake time: it rests while the machine sleeps.
+// cancelled or the limit is reached. The limit is awake time: it rests while the
+// machine sleeps.
 func (r *Runner) await(ctx context.Context, p *process, limit time.Duration) ending {
-	end := ending{how: Ended}
-	done := make(chan struct{})
+	ended := make(chan ending, 1)
 	go func() {
-		defer close(done)
-		end.state, end.err = p.wait()
+		state, err := p.wait()
+		ended <- ending{state: state, err: err, how: Ended}
 	}()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 
 	how, reason := Ended, ""
 	select {
-	case <-done:
+	case end := <-ended:
+		return end
 	case <-timer.C:
 		how = TimedOut
 	case <-ctx.Done():
 		how, reason = Stopped, cause(ctx)
 	}
 	select {
-	case <-done: // it had ended before anything was done to it
+	case end := <-ended: // before anything was done to it
 		return end
 	default:
 	}
-	r.stop(p, done)
-	<-done
+	end := r.stop(p, ended)
 	end.how, end.reason = how, reason
 	return end
 }
 
-func (r *Runner) stop(p *process, done <-chan struct{}) {
+// stop asks a command to end and, after a grace period, makes it. One that
+// hangs in the kernel outlives even that; it is not waited for.
+func (r *Runner) stop(p *process, ended <-chan ending) ending {
 	p.ask()
 	grace := time.NewTimer(r.o.Grace)
 	defer grace.Stop()
 	select {
-	case <-done:
+	case end := <-ended:
+		return end
 	case <-grace.C:
-		p.kill()
+	}
+	p.kill()
+	dead := time.NewTimer(killTime)
+	defer dead.Stop()
+	select {
+	case end := <-ended:
+		return end
+	case <-dead.C:
+		return ending{err: errors.New("it could not be killed and may still run")}
 	}
 }
 
@@ -213,21 +207,24 @@ func (e ending) outcome(kept recording, limit time.Duration) Outcome {
 	if e.state != nil {
 		o.Exit, o.Signal = exitOf(e.state)
 	} else {
-		o.Exit, o.Reason = 125, fmt.Sprintf("Its exit status is not known: %v.", e.err)
+		o.Exit = 125
 	}
 	switch {
 	case e.how == TimedOut:
 		o.Exit, o.Signal = 124, ""
-		o.Reason = fmt.Sprintf("Stopped at its time limit of %v.", limit)
+		o.note(fmt.Sprintf("Stopped at its time limit of %v.", limit))
 	case e.how == Stopped:
 		if o.Exit == 0 { // it took the request to end for success
 			o.Exit = 143
 		}
 		o.Signal = ""
-		o.Reason = "Stopped: " + e.reason + "."
+		o.note("Stopped: " + e.reason + ".")
 	case o.Signal != "":
 		o.How = Signalled
-		o.Reason = "Ended by " + o.Signal + "."
+		o.note("Ended by " + o.Signal + ".")
+	}
+	if e.err != nil {
+		o.note(fmt.Sprintf("Its exit status is not known: %v.", e.err))
 	}
 	o.Result = encode(wire.ExecResult{ExitCode: o.Exit, Stdout: kept.text[stdout], Stderr: kept.text[stderr],
 		TimedOut: e.how == TimedOut, Aborted: e.how == Stopped})

@@ -34,7 +34,6 @@ func newRunner(t testing.TB, change ...func(*Options)) *Runner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { r.Close() })
 	return r
 }
 
@@ -92,12 +91,12 @@ func TestASignalIs128AndItsNumber(t *testing.T) {
 
 func TestTheTimeLimitIs124(t *testing.T) {
 	task := sh("echo begun; sleep 300")
-	task.TimeLimit = 200 * time.Millisecond
+	task.TimeLimit = time.Second
 	o, res := run(t, newRunner(t), task)
 	if want := (wire.ExecResult{ExitCode: 124, Stdout: "begun\n", TimedOut: true}); res != want {
 		t.Errorf("result %+v, want %+v", res, want)
 	}
-	if o.How != TimedOut || !strings.Contains(o.Reason, "200ms") {
+	if o.How != TimedOut || !strings.Contains(o.Reason, "1s") {
 		t.Errorf("outcome %+v", o)
 	}
 }
@@ -204,7 +203,7 @@ func TestABackgroundChildIsStoppedAndTold(t *testing.T) {
 }
 
 func TestABackgroundChildThatIgnoresTermIsKilled(t *testing.T) {
-	_, res := run(t, newRunner(t), sh("sh -c 'trap \"\" TERM; echo $$; while :; do sleep 300; done' & sleep 0.2"))
+	_, res := run(t, newRunner(t), sh("sh -c 'trap \"\" TERM; echo $$ >pid; while :; do sleep 300; done' & until [ -s pid ]; do sleep 0.01; done; cat pid"))
 	checkDead(t, res.Stdout)
 }
 
@@ -212,7 +211,7 @@ func TestSomethingThatEscapedAndKeepsTheOutputOpenDoesNotHangTheCall(t *testing.
 	if _, err := os.Stat("/usr/bin/setsid"); err != nil {
 		t.Skip("no setsid")
 	}
-	o, res := run(t, newRunner(t), sh("setsid sh -c 'echo $$; exec sleep 300' & sleep 0.2; echo done"))
+	o, res := run(t, newRunner(t), sh("setsid sh -c 'echo $$ >pid; exec sleep 300' & until [ -s pid ]; do sleep 0.01; done; cat pid; echo done"))
 	lines := strings.Fields(res.Stdout)
 	if len(lines) != 2 || lines[1] != "done" || res.ExitCode != 0 || !strings.Contains(o.Reason, "still runs") {
 		t.Fatalf("outcome %+v, result %+v", o, res)
@@ -357,16 +356,51 @@ func TestAnUnusableTranscriptPathDoesNotReachTheCommand(t *testing.T) {
 }
 
 func TestAPanicIsAnOutcome(t *testing.T) {
-	for _, kind := range []string{"exec", "read", "write", "list"} {
-		var broken Runner // has no root
-		o := broken.Run(t.Context(), Task{Kind: kind, Command: "true", Path: "a"}, "")
-		if len(o.Result) == 0 || !strings.Contains(o.Reason, "may have run") {
+	r := newRunner(t)
+	for _, kind := range []string{"exec", "list"} {
+		var broken context.Context
+		o := r.Run(broken, Task{Kind: kind, Command: "true", Path: "a"}, "")
+		if len(o.Result) == 0 || !strings.Contains(o.Reason, "may have run") || o.FinishedAt.IsZero() {
 			t.Errorf("%s: %+v", kind, o)
 		}
 	}
+}
+
+func TestAnUnknownKindIsAFailure(t *testing.T) {
 	r := newRunner(t)
 	if o := r.Run(t.Context(), Task{Kind: "custom_tool"}, ""); !o.Failed || len(o.Result) == 0 {
 		t.Errorf("unknown kind: %+v", o)
+	}
+}
+
+func TestAWorkDirectoryThatIsMadeAgainIsUsed(t *testing.T) {
+	r := newRunner(t)
+	if err := r.Usable(); err != nil {
+		t.Error(err)
+	}
+	os.RemoveAll(r.Dir())
+	for _, kind := range []string{"read", "write", "list"} {
+		if o := r.Run(t.Context(), Task{Kind: kind, Path: "a"}, ""); !o.Failed || !strings.Contains(o.Reason, "the work directory does not exist") {
+			t.Errorf("%s: %+v", kind, o)
+		}
+	}
+	if o, res := run(t, r, sh("true")); o.How != CouldNotStart || res.ExitCode != 126 || !strings.Contains(res.Stderr, "the work directory does not exist") {
+		t.Errorf("exec: %+v", o)
+	}
+	if r.Usable() == nil || r.Check(sh("true")) == nil {
+		t.Error("a missing work directory is said to be usable")
+	}
+	os.Mkdir(r.Dir(), 0o755)
+	if o := r.Run(t.Context(), Task{Kind: "write", Path: "a", Content: "b"}, ""); o.Failed {
+		t.Error(o.Reason)
+	}
+	if _, res := run(t, r, sh("cat a")); res.Stdout != "b" {
+		t.Errorf("result %+v", res)
+	}
+	os.RemoveAll(r.Dir())
+	os.Symlink("/", r.Dir())
+	if o := r.Run(t.Context(), Task{Kind: "list", Path: "etc"}, ""); !o.Failed || r.Usable() == nil {
+		t.Errorf("through a link: %s", o.Result)
 	}
 }
 

@@ -28,18 +28,18 @@ func fileFailed(format string, args ...any) Outcome {
 func fileDone(result json.RawMessage) Outcome { return Outcome{How: Ended, Result: result} }
 
 // read returns a regular file's text.
-func (r *Runner) read(t Task) Outcome {
+func (r *Runner) read(root *os.Root, t Task) Outcome {
 	name := filepath.FromSlash(inRoot(t.Path))
 	// Before it is opened, since to open a device can have an effect; and again
 	// after, since it may have been swapped.
-	info, err := r.root.Stat(name)
+	info, err := root.Stat(name)
 	if err != nil {
 		return fileFailed("Cannot read %q: it %s.", t.Path, explain(err))
 	}
 	if what := notRegular(info.Mode()); what != "" {
 		return fileFailed("Cannot read %q: it is %s.", t.Path, what)
 	}
-	f, err := r.root.OpenFile(name, os.O_RDONLY|openNonblock, 0)
+	f, err := root.OpenFile(name, os.O_RDONLY|openNonblock, 0)
 	if err != nil {
 		return fileFailed("Cannot read %q: it %s.", t.Path, explain(err))
 	}
@@ -83,7 +83,7 @@ func notRegular(mode fs.FileMode) string {
 }
 
 // write replaces or makes a file: wholly or not at all.
-func (r *Runner) write(t Task) Outcome {
+func (r *Runner) write(root *os.Root, t Task) Outcome {
 	failed := func(why string) Outcome {
 		return fileFailed("Cannot write %q: it %s. Nothing was written.", t.Path, why)
 	}
@@ -91,15 +91,15 @@ func (r *Runner) write(t Task) Outcome {
 	if name == "." || strings.HasSuffix(name, "/") {
 		return failed("is a directory")
 	}
-	name, err := r.followLinks(filepath.FromSlash(name))
+	name, err := followLinks(root, filepath.FromSlash(name))
 	if err != nil {
 		return failed(explain(err))
 	}
-	old, err := r.root.Stat(name)
+	old, err := root.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		old = nil
-		if err := r.root.MkdirAll(dirOf(name), 0o777); err != nil {
+		if err := root.MkdirAll(dirOf(name), 0o777); err != nil {
 			return fileFailed("Cannot write %q: its directory %s. Nothing was written.", t.Path, explain(err))
 		}
 	case err != nil:
@@ -107,11 +107,11 @@ func (r *Runner) write(t Task) Outcome {
 	case !old.Mode().IsRegular():
 		return failed("is " + notRegular(old.Mode()))
 	default:
-		if err := r.mayWrite(name); err != nil {
+		if err := mayWrite(root, name); err != nil {
 			return failed(explain(err))
 		}
 	}
-	if err := r.replace(name, t.Content, old); err != nil {
+	if err := replace(root, name, t.Content, old); err != nil {
 		return failed(explain(err))
 	}
 	return fileDone(encode(wire.OK{OK: true}))
@@ -120,9 +120,9 @@ func (r *Runner) write(t Task) Outcome {
 // followLinks returns the name of the file that a link stands for, so that the
 // link stays when the file is replaced. Whether it lies inside is for os.Root
 // to judge, at every use.
-func (r *Runner) followLinks(name string) (string, error) {
+func followLinks(root *os.Root, name string) (string, error) {
 	for range maxLinks {
-		info, err := r.root.Lstat(name)
+		info, err := root.Lstat(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			return name, nil
 		}
@@ -132,7 +132,7 @@ func (r *Runner) followLinks(name string) (string, error) {
 		if info.Mode()&fs.ModeSymlink == 0 {
 			return name, nil
 		}
-		to, err := r.root.Readlink(name)
+		to, err := root.Readlink(name)
 		if err != nil {
 			return "", err
 		}
@@ -157,8 +157,8 @@ func dirOf(name string) string {
 
 // mayWrite fails where the file itself is write-protected, which a rename over
 // it would not notice.
-func (r *Runner) mayWrite(name string) error {
-	f, err := r.root.OpenFile(name, os.O_WRONLY|openNonblock, 0)
+func mayWrite(root *os.Root, name string) error {
+	f, err := root.OpenFile(name, os.O_WRONLY|openNonblock, 0)
 	if err == nil {
 		return f.Close()
 	}
@@ -170,17 +170,17 @@ func (r *Runner) mayWrite(name string) error {
 
 // replace writes content to a temporary file beside the file and puts it in its
 // place, with its mode. After an error the file is as it was.
-func (r *Runner) replace(name, content string, old fs.FileInfo) (err error) {
+func replace(root *os.Root, name, content string, old fs.FileInfo) (err error) {
 	dir := dirOf(name)
 	temp := dir + string(filepath.Separator) + tempPrefix + rand.Text() + ".tmp"
-	f, err := r.root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+	f, err := root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
 			f.Close()
-			_ = r.root.Remove(temp)
+			_ = root.Remove(temp)
 		}
 	}()
 	if old != nil {
@@ -197,10 +197,10 @@ func (r *Runner) replace(name, content string, old fs.FileInfo) (err error) {
 	if err = f.Close(); err != nil {
 		return err
 	}
-	if err = r.root.Rename(temp, name); err != nil {
+	if err = root.Rename(temp, name); err != nil {
 		return err
 	}
-	if d, openErr := r.root.Open(dir); openErr == nil {
+	if d, openErr := root.Open(dir); openErr == nil {
 		_ = syncDir(d) // it is written; not every file system can sync a directory
 		d.Close()
 	}

@@ -19,8 +19,8 @@ const countFactor = 20
 
 // list returns every file below a path, relative to the root and sorted. Links
 // to files are files; links to directories are not followed.
-func (r *Runner) list(ctx context.Context, t Task) Outcome {
-	l := lister{ctx: ctx, root: r.root, limit: r.o.ListLimit, files: []string{}}
+func (r *Runner) list(ctx context.Context, root *os.Root, t Task) Outcome {
+	l := lister{ctx: ctx, root: root, limit: r.o.ListLimit, files: []string{}}
 	err := l.start(inRoot(t.Path))
 	switch {
 	case ctx.Err() != nil:

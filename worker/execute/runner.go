@@ -39,7 +39,6 @@ type Options struct {
 // Runner runs tool calls in one work directory. It is safe for concurrent use.
 type Runner struct {
 	o        Options
-	root     *os.Root
 	dir      string
 	env      []string
 	unpassed []string
@@ -52,10 +51,6 @@ func New(o Options) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, fmt.Errorf("work directory %s: cannot be opened: %w", dir, err)
-	}
 	o.Grace = cmp.Or(o.Grace, 5*time.Second)
 	o.ReportLimit = cmp.Or(o.ReportLimit, 256<<10)
 	o.TranscriptLimit = cmp.Or(o.TranscriptLimit, 64<<20)
@@ -67,7 +62,7 @@ func New(o Options) (*Runner, error) {
 	if o.Env == nil {
 		o.Env = os.Environ()
 	}
-	r := &Runner{o: o, root: root, dir: dir}
+	r := &Runner{o: o, dir: dir}
 	r.env, r.unpassed = filterEnv(o.Env, o.RemoveEnv, o.PassEnv)
 	return r, nil
 }
@@ -103,8 +98,32 @@ func workDir(name string) (string, error) {
 	return dir, os.Remove(probe.Name())
 }
 
-// Close releases the work directory. Nothing may be run afterwards.
-func (r *Runner) Close() error { return r.root.Close() }
+// open opens the work directory, anew for each task: where it was deleted and
+// made again, by a fresh clone for one, the new one is meant.
+func (r *Runner) open() (*os.Root, error) {
+	dir, err := filepath.EvalSymlinks(r.dir)
+	if err == nil && dir != r.dir {
+		err = errors.New("a link has taken its place")
+	}
+	var root *os.Root
+	if err == nil {
+		root, err = os.OpenRoot(r.dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the work directory %s", explain(err))
+	}
+	return root, nil
+}
+
+// Usable reports why the work directory cannot be used any more, if that is so.
+// It makes a file in it for a moment.
+func (r *Runner) Usable() error {
+	dir, err := workDir(r.dir)
+	if err == nil && dir != r.dir {
+		err = fmt.Errorf("work directory %s: a link has taken its place, expected a directory", r.dir)
+	}
+	return err
+}
 
 // Dir is the canonical work directory.
 func (r *Runner) Dir() string { return r.dir }
@@ -116,11 +135,15 @@ func (r *Runner) RemovedEnv() []string { return slices.Clone(r.unpassed) }
 // Check reports, as an *Unfit, what about t could not be done here as things
 // are now, before anyone is asked about it. It has no effects.
 func (r *Runner) Check(t Task) error {
-	if t.Kind != wire.KindExec {
-		return nil
-	}
-	if _, err := r.commandDir(t.Cwd); err != nil {
+	root, err := r.open()
+	if err != nil {
 		return unfit("%s", err)
+	}
+	defer root.Close()
+	if t.Kind == wire.KindExec {
+		if _, err := r.commandDir(root, t.Cwd); err != nil {
+			return unfit("%s", err)
+		}
 	}
 	return nil
 }
@@ -139,17 +162,54 @@ func (r *Runner) Run(ctx context.Context, t Task, transcriptPath string) (o Outc
 		}
 		o.StartedAt, o.FinishedAt = started, time.Now()
 	}()
+	return r.run(ctx, t, transcriptPath)
+}
+
+func (r *Runner) run(ctx context.Context, t Task, transcriptPath string) Outcome {
+	if ctx.Err() != nil {
+		return notStarted(ctx, t)
+	}
+	root, err := r.open()
+	if err != nil {
+		return couldNotStart(t, 126, err.Error())
+	}
+	defer root.Close()
 	switch t.Kind {
 	case wire.KindExec:
-		return r.exec(ctx, t, transcriptPath)
+		return r.exec(ctx, root, t, transcriptPath)
 	case wire.KindRead:
-		return r.read(t)
+		return r.read(root, t)
 	case wire.KindWrite:
-		return r.write(t)
+		return r.write(root, t)
 	case wire.KindList:
-		return r.list(ctx, t)
+		return r.list(ctx, root, t)
 	}
 	return fileFailed("Work of kind %q cannot be done by this worker. Nothing was done.", t.Kind)
+}
+
+// couldNotStart is the outcome of a task of which nothing was done. Of a command
+// that is a result, as a shell would report it.
+func couldNotStart(t Task, exit int, reason string) Outcome {
+	if t.Kind != wire.KindExec {
+		return fileFailed("Nothing was done: %s.", reason)
+	}
+	text := "Not run: " + reason + "."
+	return Outcome{How: CouldNotStart, Exit: exit, Reason: text,
+		Result: encode(wire.ExecResult{ExitCode: exit, Stderr: text + "\n"})}
+}
+
+// notStarted is the outcome of a task that was stopped before its start.
+func notStarted(ctx context.Context, t Task) Outcome {
+	text := "Stopped before it started: " + cause(ctx) + "."
+	if t.Kind != wire.KindExec {
+		return fileFailed("%s", text)
+	}
+	return Outcome{How: Stopped, Exit: 143, Reason: text,
+		Result: encode(wire.ExecResult{ExitCode: 143, Stderr: text + "\n", Aborted: true})}
+}
+
+func cause(ctx context.Context) string {
+	return strings.TrimSuffix(context.Cause(ctx).Error(), ".")
 }
 
 // broken is the outcome after a mistake of ours in the middle of a task.

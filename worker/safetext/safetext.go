@@ -114,6 +114,10 @@ type writer struct {
 func (w *writer) next(s string, newlines bool) int {
 	r, size := utf8.DecodeRuneInString(s)
 	switch {
+	case r > ' ' && r < 0x7f: // most text
+		w.endRightToLeft()
+		w.WriteByte(s[0])
+		w.combining = maxCombining
 	case r == utf8.RuneError && size == 1:
 		w.mark(fmt.Sprintf("0x%02x", s[0]))
 	case r == '\n' && newlines:
