@@ -99,25 +99,28 @@ func (r *buttonRenderer) MinSize() fyne.Size {
 
 func (r *buttonRenderer) Layout(size fyne.Size) {
 	r.fill.Resize(size)
-	x := (size.Width - r.width()) / 2
+	x := floor((size.Width - r.width()) / 2)
 	if r.b.left {
 		x = 11
 	}
 	if r.b.icon != nil {
 		r.icon.Resize(fyne.NewSquareSize(18))
-		r.icon.Move(fyne.NewPos(x, (size.Height-18)/2))
+		r.icon.Move(fyne.NewPos(x, floor((size.Height-18)/2)))
 		x += 18 + buttonGap
 	}
 	lm, km := r.label.MinSize(), r.keys.MinSize()
 	r.label.Resize(lm)
-	r.label.Move(fyne.NewPos(x, (size.Height-lm.Height)/2))
+	r.label.Move(fyne.NewPos(x, floor((size.Height-lm.Height)/2)))
 	x += lm.Width + buttonGap + 2
 	if r.b.left {
 		x = max(x, size.Width-km.Width-11)
 	}
 	r.keys.Resize(km)
-	r.keys.Move(fyne.NewPos(x, (size.Height-km.Height)/2))
+	r.keys.Move(fyne.NewPos(x, floor((size.Height-km.Height)/2)))
 }
+
+// floor keeps text on whole pixels, where it is sharp.
+func floor(x float32) float32 { return float32(int(x)) }
 
 func (r *buttonRenderer) Refresh() {
 	b := r.b

@@ -25,8 +25,9 @@ const readingTime = 500 * time.Millisecond
 // detail shows one item whole: what is asked, with all that belongs to it, what
 // has happened, and what it printed. The queue's has buttons, the history's not.
 type detail struct {
-	u    *UI
-	root *fyne.Container
+	u        *UI
+	root     *fyne.Container
+	onScreen func() bool // whether its place is the one in the window
 
 	name, left, code *widget.Label
 	kind, mark       *widget.Icon
@@ -50,8 +51,9 @@ type detail struct {
 }
 
 // newDetail makes a detail; do is nil where nothing can be done.
-func newDetail(u *UI, k *keys, do func(action)) *detail {
-	d := &detail{u: u, doc: newTextView(), steps: newTextView()}
+func newDetail(u *UI, k *keys, onScreen func() bool, do func(action)) *detail {
+	d := &detail{u: u, onScreen: onScreen, doc: newTextView(), steps: newTextView()}
+	d.doc.onScreen = onScreen
 	d.doc.keys, d.steps.keys = k, k
 	d.out = newOutput(u, k)
 	d.name = widget.NewLabel("")
@@ -69,6 +71,7 @@ func newDetail(u *UI, k *keys, do func(action)) *detail {
 		container.NewHBox(d.kind, d.name, d.mark, container.NewCenter(d.word)),
 		container.NewHBox(d.left, d.code))
 	d.panes = &panes{doc: d.doc, steps: d.steps, out: d.out}
+	d.out.cameOrWent = d.panes.layoutAgain
 	d.panes.box = container.New(d.panes, d.doc.themed(), d.out.root, d.steps.themed())
 	top := container.NewVBox(head, d.facts.box, d.outcome)
 	d.buttons = d.row(do)
@@ -110,8 +113,8 @@ func (d *detail) show(v worker.View, s section) {
 	if other {
 		d.task, d.unfit = execute.Decode(v.Item.Kind, v.Item.Payload)
 		d.stepCount = -1
-		d.doc.setLines(shown(v.Hold, d.task, d.unfit), false)
 		d.doc.ScrollToOffset(0)
+		d.doc.setLines(shown(v.Hold, d.task, d.unfit), false)
 		d.shownNow()
 	}
 	d.whole.Show()
@@ -130,9 +133,9 @@ func (d *detail) show(v worker.View, s section) {
 
 func (d *detail) drawHead(v worker.View, s section) {
 	setText(d.name, itemName(v.Hold))
-	d.kind.SetResource(theme.NewColoredResource(kindIcon(v.Item.Kind), theme.ColorNameForeground))
-	icon, tone := statusFace(v.Word)
-	d.mark.SetResource(icon)
+	setIcon(d.kind, kindIcon(v.Item.Kind), theme.ColorNameForeground)
+	icon, tone := statusIcon(v.Word)
+	setIcon(d.mark, icon, tone)
 	d.word.Text, d.word.Color, d.word.TextSize = v.Word, colour(tone), theme.TextSize()
 	canvas.Refresh(d.word)
 	left := ""
@@ -197,7 +200,7 @@ func (d *detail) shownNow() { d.since = d.u.Now() }
 // read reports whether the item has been before the operator's eyes for long
 // enough: in an open window that has the input focus.
 func (d *detail) read() bool {
-	return d.u.watched.Load() && d.root.Visible() && d.u.Now().Sub(d.since) >= readingTime
+	return d.u.watched.Load() && d.onScreen() && d.u.Now().Sub(d.since) >= readingTime
 }
 
 // scroll moves through what is asked, and then through the output.

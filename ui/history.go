@@ -59,7 +59,7 @@ func newHistory(u *UI, k *keys) *history {
 	h.list.ExtendBaseWidget(h.list)
 	h.empty = widget.NewLabel("")
 	h.empty.Alignment = fyne.TextAlignCenter
-	h.detail = newDetail(u, k, nil)
+	h.detail = newDetail(u, k, h.onScreen, nil)
 	top := container.NewBorder(nil, nil, nil, container.NewHBox(h.kind, h.status, container.NewCenter(h.count)), h.search)
 	split := container.NewHSplit(container.NewStack(
 		container.NewThemeOverride(h.list, dense{NewTheme(), 3, 3, false}), container.NewCenter(h.empty)), h.detail.root)
@@ -68,6 +68,8 @@ func newHistory(u *UI, k *keys) *history {
 	h.root.Hide()
 	return h
 }
+
+func (h *history) onScreen() bool { return h.u.visible.Load() && h.root.Visible() }
 
 // enter is called when the place is gone to.
 func (h *history) enter() { h.ask(0) }
@@ -237,8 +239,6 @@ func (h *history) do(a action) {
 		h.detail.scroll(a)
 	}
 }
-
-func (h *history) redraw() { h.detail.panes.layoutAgain() }
 
 func (h *history) chooseKind() {
 	h.choose(h.kind, "Any kind", []string{wire.KindExec, wire.KindRead, wire.KindWrite, wire.KindList}, &h.query.Kind)

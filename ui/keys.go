@@ -20,6 +20,7 @@ const (
 	doPause
 	doNext
 	doPrevious
+	doNextWaiting
 	doPageDown
 	doPageUp
 	doTop
@@ -61,6 +62,7 @@ func bindings() []binding {
 		{doPause, ctrl, one(fyne.KeyP), "Ctrl+P", "pause or resume"},
 		{doNext, 0, []fyne.KeyName{fyne.KeyJ, fyne.KeyDown}, "J or ↓", "next item"},
 		{doPrevious, 0, []fyne.KeyName{fyne.KeyK, fyne.KeyUp}, "K or ↑", "previous item"},
+		{doNextWaiting, 0, one(fyne.KeyN), "N", "next item that waits for you"},
 		{doPageDown, 0, one(fyne.KeyPageDown), "Page Down", "scroll the command or content, then the output"},
 		{doPageUp, 0, one(fyne.KeyPageUp), "Page Up", "scroll back"},
 		{doTop, 0, one(fyne.KeyHome), "Home", "to the beginning"},

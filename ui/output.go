@@ -29,6 +29,7 @@ type output struct {
 	head *labelled
 	view *textView
 
+	cameOrWent     func() // told when there is output to show, or none any more
 	earlier, later *button
 	path           string
 	reader         *outputReader
@@ -90,6 +91,12 @@ func (o *output) open(path string, live bool) {
 // show draws a stretch that was read. UI thread only.
 func (o *output) show(s stretch) {
 	follow := o.reader.from.Load() == followEnd
+	if follow && s.from != o.from && len(o.view.lines) > 0 && !o.view.atEnd() {
+		o.settle() // scrolled up meanwhile: nothing moves under the eyes
+		o.reader.wake()
+		return
+	}
+	follow = follow && (o.view.atEnd() || len(o.view.lines) == 0)
 	o.from, o.count = s.from, s.count
 	if s.err != nil {
 		s.lines = []textLine{{"The output cannot be read: " + safetext.Line(s.err.Error()), note, 0}}
@@ -103,11 +110,12 @@ func (o *output) show(s stretch) {
 	o.view.setLines(s.lines, true)
 	if came := len(s.lines) > 0; came != o.root.Visible() {
 		o.root.Hidden = !came
-		o.u.window.here().redraw()
+		o.cameOrWent()
 	}
 	if follow {
 		o.view.toEnd()
 	}
+	o.settle()
 	o.head.box.Refresh()
 }
 
@@ -134,7 +142,7 @@ func (o *output) page(screens int) bool {
 
 // settle follows the end if it is on screen, and stands still otherwise.
 func (o *output) settle() {
-	if o.reader == nil {
+	if o.reader == nil || o.view.Size().Height == 0 {
 		return
 	}
 	if o.view.atEnd() && o.later.Hidden {

@@ -8,7 +8,6 @@ import (
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/container"
-	"fyne.io/fyne/v2/theme"
 	"fyne.io/fyne/v2/widget"
 
 	"countersign/worker"
@@ -54,6 +53,7 @@ type queue struct {
 	views     map[worker.HoldID]worker.View
 	summaries map[worker.HoldID]string
 	selected  worker.HoldID
+	offered   bool // nobody chose the selected item, and it does not wait
 	settling  bool // the list is being told of a selection, not the operator's
 }
 
@@ -66,16 +66,19 @@ func newQueue(u *UI, k *keys) *queue {
 	q.list.OnSelected = q.picked
 	q.list.HideSeparators = true
 	q.list.ExtendBaseWidget(q.list)
-	q.detail = newDetail(u, k, q.do)
+	q.detail = newDetail(u, k, q.onScreen, q.do)
 	q.emptyMsg = widget.NewLabel("")
 	q.emptyMsg.Alignment = fyne.TextAlignCenter
 	q.emptyMsg.Wrapping = fyne.TextWrapWord
 	q.split = container.NewHSplit(container.NewThemeOverride(q.list, dense{NewTheme(), 3, 3, false}), q.detail.root)
 	q.split.SetOffset(0.36)
 	q.empty = container.NewCenter(container.New(atLeast{fyne.NewSize(520, 0)}, q.emptyMsg))
+	q.empty.Hide()
 	q.root = container.NewStack(q.split, q.empty)
 	return q
 }
+
+func (q *queue) onScreen() bool { return q.u.visible.Load() && q.root.Visible() }
 
 // draw takes over a snapshot.
 func (q *queue) draw(s worker.Snapshot) {
@@ -118,14 +121,23 @@ func (q *queue) take(s worker.Snapshot) {
 }
 
 // keepSelection stays with the item that is being read as long as it is there.
+// One that the operator never chose gives way to the first that waits.
 func (q *queue) keepSelection() {
-	if _, ok := q.views[q.selected]; ok {
+	_, there := q.views[q.selected]
+	if there && !q.offered {
 		return
 	}
-	q.selected = 0
+	if next := q.nextWaiting(0); next != 0 {
+		q.selected, q.offered = next, false
+		return
+	}
+	if there {
+		return
+	}
+	q.selected, q.offered = 0, false
 	for _, e := range q.entries {
 		if e.id != 0 {
-			q.selected = e.id // the oldest that waits, if any does
+			q.selected, q.offered = e.id, true
 			return
 		}
 	}
@@ -175,7 +187,7 @@ func (q *queue) picked(i int) {
 		q.mark()
 		return
 	}
-	q.selected = q.entries[i].id
+	q.selected, q.offered = q.entries[i].id, false
 	q.showSelected()
 }
 
@@ -192,7 +204,7 @@ func (q *queue) showSelected() {
 // selectItem moves to an item, if it is there.
 func (q *queue) selectItem(id worker.HoldID) {
 	if _, ok := q.views[id]; ok {
-		q.selected = id
+		q.selected, q.offered = id, false
 		q.mark()
 		q.showSelected()
 	}
@@ -214,6 +226,8 @@ func (q *queue) do(a action) {
 		q.move(1)
 	case doPrevious:
 		q.move(-1)
+	case doNextWaiting:
+		q.moveOn(q.selected)
 	case doApprove:
 		q.approve()
 	case doDecline:
@@ -234,8 +248,8 @@ func (q *queue) do(a action) {
 // decidable returns the item in the detail if the button allows its action and
 // the operator can have read it.
 func (q *queue) decidable(b *button) (worker.View, bool) {
-	v, ok := q.views[q.selected]
-	return v, ok && !b.disabled && q.detail.read()
+	v := q.detail.view
+	return v, v.ID != 0 && !b.disabled && q.detail.read()
 }
 
 func (q *queue) approve() {
@@ -267,18 +281,24 @@ func (q *queue) moveOn(from worker.HoldID) {
 	if q.selected != from {
 		return // the operator has gone elsewhere meanwhile
 	}
+	if next := q.nextWaiting(from); next != 0 {
+		q.selectItem(next)
+	}
+}
+
+// nextWaiting is the undecided item after another one, or the first there is; 0
+// for none.
+func (q *queue) nextWaiting(after worker.HoldID) worker.HoldID {
 	var next worker.HoldID
 	for _, e := range q.entries {
-		if e.id == 0 || e.id == from || q.views[e.id].Decision != worker.Undecided || e.section != waiting {
+		if e.section != waiting || e.id == 0 || e.id == after || q.views[e.id].Decision != worker.Undecided {
 			continue
 		}
-		if next == 0 || next < from && e.id > from {
+		if next == 0 || next < after && e.id > after {
 			next = e.id
 		}
 	}
-	if next != 0 {
-		q.selectItem(next)
-	}
+	return next
 }
 
 func (q *queue) face(e entry) face {
@@ -332,11 +352,3 @@ func itemName(h worker.Hold) string {
 }
 
 func unseenWords(n int) string { return countWords(n, "line", "lines") + " unseen" }
-
-// statusFace is the icon of an accept status in its colour.
-func statusFace(word string) (fyne.Resource, fyne.ThemeColorName) {
-	icon, tone := statusIcon(word)
-	return theme.NewColoredResource(icon, tone), tone
-}
-
-func (q *queue) redraw() { q.detail.panes.layoutAgain() }

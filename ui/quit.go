@@ -19,6 +19,16 @@ func (u *UI) togglePause() {
 	}, nil)
 }
 
+func (u *UI) pauseUntil(end time.Time) {
+	u.intent(func() error { u.Desk.Pause(end); return nil }, nil)
+}
+
+// tomorrow is when the next working day can be expected to begin: at 8.
+func tomorrow(now time.Time) time.Time {
+	y, m, d := now.Local().Date()
+	return time.Date(y, m, d+1, 8, 0, 0, 0, time.Local)
+}
+
 func (u *UI) stopEverything() {
 	u.intent(func() error { u.Desk.StopEverything(); return nil }, nil)
 }

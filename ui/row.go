@@ -83,7 +83,7 @@ func (r *row) set(f face) {
 		r.root.Refresh()
 		return
 	}
-	r.kind.SetResource(theme.NewColoredResource(kindIcon(f.kind), theme.ColorNamePlaceHolder))
+	setIcon(r.kind, kindIcon(f.kind), theme.ColorNamePlaceHolder)
 	r.summary.SetText(f.summary)
 	r.right.Text, r.right.Color, r.right.TextSize = f.right, colour(theme.ColorNamePlaceHolder), theme.CaptionTextSize()
 	r.right.TextStyle.Bold = f.urgent
@@ -91,7 +91,7 @@ func (r *row) set(f face) {
 		r.right.Color = colour(theme.ColorNameError)
 	}
 	icon, tone := statusIcon(f.word)
-	r.mark.SetResource(theme.NewColoredResource(icon, tone))
+	setIcon(r.mark, icon, tone)
 	r.word.Text, r.word.Color, r.word.TextSize = f.word, colour(tone), theme.CaptionTextSize()
 	r.rest.SetText(f.rest)
 	r.lease.set(f)

@@ -77,6 +77,21 @@ func (r *fillRenderer) Refresh() {
 func (r *fillRenderer) Objects() []fyne.CanvasObject { return []fyne.CanvasObject{r.rect} }
 func (r *fillRenderer) Destroy()                     {}
 
+// setIcon changes a picture, if it is another one.
+func setIcon(i *widget.Icon, icon fyne.Resource, tone fyne.ThemeColorName) {
+	r := theme.NewColoredResource(icon, tone)
+	if i.Resource == nil || i.Resource.Name() != r.Name() {
+		i.SetResource(r)
+	}
+}
+
+// setText changes a label, if it says something else.
+func setText(l *widget.Label, text string) {
+	if l.Text != text {
+		l.SetText(text)
+	}
+}
+
 // caption is a small line of our own words.
 func caption(text string) *widget.Label {
 	l := widget.NewLabel(text)

@@ -47,6 +47,8 @@ type textView struct {
 	seen  []bool // by row
 	cols  int
 	cell  float32 // width of a character
+
+	onScreen func() bool // nil where nobody asks what was seen
 }
 
 func newTextView() *textView {
@@ -136,7 +138,7 @@ func cut(s string, from, cols int) int {
 // look notes the rows that are wholly on screen now as seen.
 func (t *textView) look() {
 	h := t.rowHeight()
-	if h == 0 || t.Size().Height == 0 {
+	if t.onScreen == nil || !t.onScreen() || t.Size().Height == 0 {
 		return
 	}
 	top, bottom := t.GetScrollOffset(), t.GetScrollOffset()+t.Size().Height

@@ -32,8 +32,8 @@ type tray struct {
 	drawn  time.Time   // when; it follows at most once a second
 	later  bool        // a change waits for that second to pass
 
-	status, pause *fyne.MenuItem
-	tail          []*fyne.MenuItem
+	status, pause, pauseFor *fyne.MenuItem
+	tail                    []*fyne.MenuItem
 }
 
 // trayFace is all that the tray shows.
@@ -94,6 +94,11 @@ func (t *tray) build() {
 	t.status = fyne.NewMenuItem("Starting", nil)
 	t.status.Disabled = true
 	t.pause = fyne.NewMenuItem("Pause", t.u.togglePause)
+	t.pauseFor = fyne.NewMenuItem("Pause for", nil)
+	t.pauseFor.ChildMenu = fyne.NewMenu("",
+		fyne.NewMenuItem("15 minutes", func() { t.u.pauseUntil(t.u.Now().Add(15 * time.Minute)) }),
+		fyne.NewMenuItem("1 hour", func() { t.u.pauseUntil(t.u.Now().Add(time.Hour)) }),
+		fyne.NewMenuItem("Until tomorrow", func() { t.u.pauseUntil(tomorrow(t.u.Now())) }))
 	quit := fyne.NewMenuItem("Quit", t.u.askQuit)
 	quit.IsQuit = true
 	t.tail = []*fyne.MenuItem{
@@ -109,7 +114,7 @@ func (t *tray) build() {
 
 // fill puts the items for the face of now into the one menu.
 func (t *tray) fill() {
-	items := []*fyne.MenuItem{t.status, t.pause,
+	items := []*fyne.MenuItem{t.status, t.pause, t.pauseFor,
 		fyne.NewMenuItem("Stop everything and pause", t.u.stopEverything)}
 	for i, w := range t.face.waiting {
 		if w.id == 0 {
@@ -179,6 +184,9 @@ func (t *tray) setIcon(s assets.TrayState) {
 func newTrayFace(s worker.Snapshot, alarm bool) trayFace {
 	f := trayFace{icon: trayState(s, alarm), paused: s.Paused}
 	f.status = fmt.Sprintf("%d waiting · %d running · %s", undecided(s), len(s.Running), whereTo(s.Connections))
+	if s.ApproveAll {
+		f.status += " · approving everything"
+	}
 	n := 0
 	for _, v := range s.Waiting {
 		if v.Decision == worker.Undecided && n < waitingShown {

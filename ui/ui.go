@@ -190,15 +190,19 @@ func (u *UI) Banner(text string) {
 	u.OnUI(func() { u.window.say(text) })
 }
 
-// Close ends what the UI does in the background, and waits for it. The window
-// and the tray go with the app.
+// Close ends what the UI does in the background, and waits for it. It is called
+// on the UI thread, or after the app has ended. The window and the tray go with
+// the app.
 func (u *UI) Close() {
 	u.cancel()
 	u.wg.Wait()
 }
 
-// start runs f in a goroutine that Close waits for.
+// start runs f in a goroutine that Close waits for. UI thread only.
 func (u *UI) start(f func(context.Context)) {
+	if u.ctx.Err() != nil {
+		return
+	}
 	u.wg.Add(1)
 	go func() {
 		defer u.wg.Done()

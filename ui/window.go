@@ -65,7 +65,7 @@ func (w *window) rail() fyne.CanvasObject {
 	column := container.NewBorder(
 		container.NewVBox(w.railQueue, w.railHistory), container.NewVBox(help, quit), nil, nil)
 	return container.NewStack(newFill(colourRail),
-		container.New(atLeast{fyne.NewSize(138, 0)}, container.NewPadded(column)))
+		container.New(atLeast{fyne.NewSize(150, 0)}, container.NewPadded(column)))
 }
 
 func (w *window) bar() fyne.CanvasObject {
@@ -141,8 +141,8 @@ func (w *window) drawBar(s worker.Snapshot) {
 	where, state, icon, tone := connectionLine(s, w.u.Now())
 	setText(w.conn, where)
 	setText(w.state, state)
-	w.connMark.SetResource(theme.NewColoredResource(icon, tone))
-	setText(w.counts, fmt.Sprintf("%d waiting · %d running", undecided(s), len(s.Running)))
+	setIcon(w.connMark, icon, tone)
+	setText(w.counts, countsWords(s))
 	if s.Paused {
 		w.pause.icon, w.pause.tone = theme.MediaPlayIcon(), theme.ColorNamePrimary
 		w.pause.set("Resume", true)
@@ -152,10 +152,16 @@ func (w *window) drawBar(s worker.Snapshot) {
 	}
 }
 
-func setText(l *widget.Label, text string) {
-	if l.Text != text {
-		l.SetText(text)
+// countsWords says how much there is, and that nothing is added while paused.
+func countsWords(s worker.Snapshot) string {
+	words := fmt.Sprintf("%d waiting · %d running", undecided(s), len(s.Running))
+	switch {
+	case s.Paused && !s.PausedUntil.IsZero():
+		return "Paused until " + s.PausedUntil.Local().Format("15:04") + " · " + words
+	case s.Paused:
+		return "Paused · " + words
 	}
+	return words
 }
 
 func undecided(s worker.Snapshot) int {
@@ -277,10 +283,7 @@ func (w *window) do(a action) {
 }
 
 // place is what can fill the window.
-type place interface {
-	do(action)
-	redraw() // lays out anew after output came or went
-}
+type place interface{ do(action) }
 
 func (w *window) here() place {
 	if w.history.root.Visible() {
@@ -308,6 +311,7 @@ func (w *window) goTo(b *button) {
 // operator's eyes, and that alarms have been looked at.
 func (w *window) shown() {
 	w.queue.detail.shownNow()
+	w.queue.detail.enable()
 	w.u.tray.alarm.Store(false)
 }
 
