@@ -39,8 +39,8 @@ type global struct {
 	LogFormat string `help:"text or json." default:"text" placeholder:"FORMAT"`
 }
 
-// logger makes the log on stderr. The level can be changed while it is used,
-// unless the command line has set it.
+// logger makes the log on stderr, for the libraries too. The level can be
+// changed while it is used.
 func (g *global) logger() (*slog.Logger, *slog.LevelVar, error) {
 	level := new(slog.LevelVar)
 	if g.LogLevel != "" {
@@ -51,13 +51,18 @@ func (g *global) logger() (*slog.Logger, *slog.LevelVar, error) {
 		level.Set(l)
 	}
 	options := &slog.HandlerOptions{Level: level}
+	var handler slog.Handler
 	switch g.LogFormat {
 	case "text":
-		return slog.New(slog.NewTextHandler(os.Stderr, options)), level, nil
+		handler = slog.NewTextHandler(os.Stderr, options)
 	case "json":
-		return slog.New(slog.NewJSONHandler(os.Stderr, options)), level, nil
+		handler = slog.NewJSONHandler(os.Stderr, options)
+	default:
+		return nil, nil, &config.Invalid{Name: "--log-format", Value: g.LogFormat, Expected: "expected one of text, json"}
 	}
-	return nil, nil, &config.Invalid{Name: "--log-format", Value: g.LogFormat, Expected: "expected one of text, json"}
+	log := slog.New(handler)
+	slog.SetDefault(log)
+	return log, level, nil
 }
 
 // running holds the flags of the commands that run the engine.

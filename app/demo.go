@@ -14,6 +14,8 @@ import (
 	"countersign/app/demo"
 	"countersign/harness"
 	"countersign/worker/api"
+
+	"github.com/zalando/go-keyring"
 )
 
 // demoCommand is the desktop app on an embedded harness with sample sessions.
@@ -91,6 +93,7 @@ func (c *demoCommand) play(a assembly) error {
 	a.config = a.fromFile
 	a.config.Connections = []config.Connection{conn}
 	a.given = config.Credentials{APIKey: key}
+	a.keyring = func(string, string) (string, error) { return "", keyring.ErrNotFound }
 	other, err := api.New(api.Options{Origin: origin, APIKey: key})
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"sync/atomic"
 
 	"countersign/app/config"
 	"countersign/ui"
@@ -62,8 +63,19 @@ func openWindow(a assembly, suffix, hello string, beside func(context.Context)) 
 	}
 	defer s.close()
 	window := fyneapp.NewWithID(appID)
+	// When Fyne's loop has ended it runs what is sent to it on the sender's own
+	// goroutine, where nothing may be drawn.
+	var over atomic.Bool
+	defer context.AfterFunc(ctx, func() { over.Store(errors.Is(context.Cause(ctx), errQuit)) })()
+	onUI := func(draw func()) {
+		fyne.Do(func() {
+			if !over.Load() {
+				draw()
+			}
+		})
+	}
 	u := ui.New(ui.Options{
-		App: window, Desk: s.desk, History: s.store, Notifier: ui.NewBeeep(), TitleSuffix: suffix,
+		App: window, Desk: s.desk, History: s.store, Notifier: ui.NewBeeep(), TitleSuffix: suffix, OnUI: onUI,
 		Quit:         func() { cancel(errQuitNow); s.hurry() },
 		QuitWhenDone: func() { cancel(worker.ErrQuitWhenDone) },
 	})
@@ -72,7 +84,7 @@ func openWindow(a assembly, suffix, hello string, beside func(context.Context)) 
 	go func() {
 		err := s.run(ctx)
 		ended <- err
-		fyne.Do(window.Quit)
+		fyne.Do(func() { over.Store(true); window.Quit() })
 	}()
 	played := make(chan struct{})
 	go func() {

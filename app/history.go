@@ -132,8 +132,20 @@ type pastJSON struct {
 	Acceptance  string          `json:"acceptance"`
 	Execution   string          `json:"execution"`
 	Delivery    string          `json:"delivery"`
-	Outcome     any             `json:"outcome"`
+	Outcome     *outcomeJSON    `json:"outcome,omitempty"`
 	WorkDir     string          `json:"workdir"`
+}
+
+type outcomeJSON struct {
+	How         string    `json:"how"`
+	Exit        int       `json:"exit"`
+	Signal      string    `json:"signal,omitempty"`
+	Reason      string    `json:"reason,omitempty"`
+	StartedAt   time.Time `json:"started_at"`
+	FinishedAt  time.Time `json:"finished_at"`
+	StdoutBytes int64     `json:"stdout_bytes"`
+	StderrBytes int64     `json:"stderr_bytes"`
+	Head        string    `json:"head"`
 }
 
 func writeJSONLines(w io.Writer, holds []worker.Hold) error {
@@ -145,8 +157,8 @@ func writeJSONLines(w io.Writer, holds []worker.Hold) error {
 			Decision: string(h.Decision), DecidedBy: h.DecidedBy, Words: h.Words, Acceptance: string(h.Acceptance),
 			Execution: string(h.Execution), Delivery: string(h.Delivery), WorkDir: h.WorkDir,
 		}
-		if h.Outcome != nil {
-			line.Outcome = h.Outcome
+		if o := h.Outcome; o != nil {
+			line.Outcome = &outcomeJSON{string(o.How), o.Exit, o.Signal, o.Reason, o.StartedAt, o.FinishedAt, o.StdoutBytes, o.StderrBytes, o.Head}
 		}
 		if err := out.Encode(line); err != nil {
 			return err

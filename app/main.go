@@ -7,9 +7,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log"
 	"os"
 
 	"countersign/app/config"
+	_ "countersign/app/quiet" // before Fyne's packages
 	"countersign/worker/safetext"
 
 	"github.com/alecthomas/kong"
@@ -37,6 +39,7 @@ func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
 func run(args []string) int {
+	log.SetOutput(os.Stderr)
 	given, err := takeSecrets()
 	if err != nil {
 		return report(err)
@@ -45,7 +48,6 @@ func run(args []string) int {
 	parser, err := kong.New(&c,
 		kong.Name("countersign"),
 		kong.Description("Countersign the tool calls of remote agent sessions: see each one, approve it, and know what ran."),
-		kong.UsageOnError(),
 		kong.Bind(&c, &c.Global, given),
 	)
 	if err != nil {

@@ -26,6 +26,7 @@ type assembly struct {
 	fromFile   config.Config      // as the file says it
 	config     config.Config      // and as it is in force: flags may give the connection
 	given      config.Credentials // from flags or the process environment
+	keyring    config.Keyring     // where else to look for them
 	approveAll bool
 	workerID   string // "" for the one that the data directory keeps
 	once       bool
@@ -42,7 +43,6 @@ type station struct {
 	assembly
 	store   *store.Store
 	engines []*worker.Engine
-	runners []*execute.Runner
 	desk    *worker.Desk
 	relay   *relay
 	banner  func(string) // says something to the operator; the log by default
@@ -113,7 +113,7 @@ func (s *station) engine(ctx context.Context, c config.Connection, env []string,
 		s.log.Warn("the credentials in the environment are for one connection and there are several; they are not used", "connection", c.Name)
 		given = config.Credentials{}
 	}
-	keys, err := config.FindCredentials(ctx, c, given, config.SystemKeyring(), s.place.config, s.log)
+	keys, err := config.FindCredentials(ctx, c, given, s.keyring, s.place.config, s.log)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,6 @@ func (s *station) engine(ctx context.Context, c config.Connection, env []string,
 	if err != nil {
 		return nil, err
 	}
-	s.runners = append(s.runners, runner)
 	id := s.workerID
 	if id == "" {
 		if id, err = s.store.WorkerID(ctx, c.Harness, c.EnvironmentID); err != nil {
@@ -275,9 +274,6 @@ func (s *station) keepPause(ctx context.Context) {
 
 // close releases what openStation took.
 func (s *station) close() {
-	for _, r := range s.runners {
-		r.Close()
-	}
 	if err := s.store.Close(); err != nil {
 		s.log.Warn("the journal did not close well", "error", err)
 	}

@@ -165,5 +165,6 @@ func (a *assembly) fromGlobal(g *global) (err error) {
 		return &exitError{exitUsage, err}
 	}
 	a.config = a.fromFile
+	a.keyring = config.SystemKeyring()
 	return nil
 }

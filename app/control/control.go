@@ -12,9 +12,10 @@ import (
 // SocketName is the name of the socket in the data directory.
 const SocketName = "control.sock"
 
-// CodeLength is how many digits of a hold's digest make its code: enough that
-// no two calls that a machine could make up share it, few enough to type.
-const CodeLength = 12
+// CodeLength is how many digits of a hold's digest make its code, in the window
+// too. What a hold shows never changes, so that the code only has to tell an
+// operator's mistake.
+const CodeLength = 8
 
 // ByCommandLine is who decided, for what came over the socket.
 const ByCommandLine = "operator (command line)"

@@ -1,0 +1,231 @@
+package main_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"countersign/harness"
+	"countersign/worker/api"
+	"countersign/worker/api/wire"
+)
+
+// office is a harness process, a desktop, and a Countersign with a window on it.
+type office struct {
+	*desk
+	harness *harness.Client
+	origin  string
+	env     []string
+	args    []string // the global flags
+	program *program
+	work    string
+}
+
+// startOffice starts all three with a lease short enough to lose.
+func startOffice(t *testing.T) *office {
+	t.Helper()
+	o := &office{desk: startDesk(t), work: t.TempDir()}
+	o.origin = "http://" + freeAddress(t)
+	startProgram(t, os.Environ(), "harness", "--no-auth", "--lease-ms", "2000",
+		"--listen", strings.TrimPrefix(o.origin, "http://"), "--db", filepath.Join(t.TempDir(), "harness.db"))
+	o.harness = harness.NewClient(o.origin, "", nil)
+	o.until("the harness answers", func() bool {
+		_, err := o.harness.CreateSession(t.Context(), harness.NewSession{ID: "sess_a"})
+		return err == nil
+	})
+	config, data := t.TempDir(), filepath.Join(t.TempDir(), "data")
+	text := fmt.Sprintf("[[connection]]\nharness = %q\nworkdir = %q\nlease-ms = 2000\n\n[notifications]\nwaiting = \"every\"\n", o.origin, o.work)
+	if err := os.WriteFile(filepath.Join(config, "config.toml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o.env = o.environ()
+	o.args = []string{"--config-dir", config, "--data-dir", data}
+	o.program = startProgram(t, o.env, o.args...)
+	return o
+}
+
+// freeAddress finds a loopback port that nothing listens on.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func (o *office) enqueue(session, command string) string {
+	o.t.Helper()
+	it, err := o.harness.Enqueue(o.t.Context(), session, wire.KindExec, wire.Exec{Command: command})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return it.ID
+}
+
+// ps is what the running Countersign says that it holds.
+func (o *office) ps() string {
+	out, err := output(o.t, o.env, nil, append(o.args, "ps")...)
+	if err != nil {
+		return err.Error() + out
+	}
+	return out
+}
+
+func (o *office) untilPs(words string) {
+	o.t.Helper()
+	o.until("ps says "+words, func() bool { return strings.Contains(o.ps(), words) })
+}
+
+func (o *office) await(id string) harness.Result {
+	o.t.Helper()
+	result, err := o.harness.Await(o.t.Context(), id, 30*time.Second)
+	if err != nil {
+		o.t.Fatalf("await: %v; ps: %s", err, o.ps())
+	}
+	return result
+}
+
+// approve presses the key until the item runs: a key press in the first half
+// second that an item is on screen decides nothing.
+func (o *office) approve(window, id string) harness.Result {
+	o.t.Helper()
+	o.until("the item was approved by keyboard", func() bool {
+		o.press(window, "ctrl+Return")
+		_, err := o.harness.Await(o.t.Context(), id, 300*time.Millisecond)
+		var running *harness.AwaitError
+		return !errors.As(err, &running)
+	})
+	return o.await(id)
+}
+
+func TestEndToEndTheWindowAndTheTray(t *testing.T) {
+	binary(t)
+	o := startOffice(t)
+	window := o.window("Countersign")
+	o.trayItem()
+	o.until("the tray's menu", func() bool { return len(o.menu()) > 5 })
+	for _, label := range []string{"Pause", "Stop everything and pause", "Open Countersign", "History", "Quit"} {
+		found := false
+		for _, it := range o.menu() {
+			found = found || it.label == label && it.enabled
+		}
+		if !found {
+			t.Errorf("the tray's menu has no %q: %+v", label, o.menu())
+		}
+	}
+
+	id := o.enqueue("sess_a", "echo from the window; echo careful >&2; printf 'x\\033[31m'")
+	o.notified("waits for you")
+	o.picture("queue-waiting")
+	result := o.approve(window, id)
+	if !strings.Contains(string(result.Result), "from the window") || result.Failed {
+		t.Errorf("the session got %s", result.Result)
+	}
+	o.picture("queue-finished")
+
+	long := o.enqueue("sess_long", "for i in $(seq 1 600); do echo line $i; sleep 0.2; done")
+	o.untilPs(long)
+	o.press(window, "ctrl+Return")
+	o.until("the long command runs", func() bool {
+		if strings.Contains(o.ps(), "Running") {
+			return true
+		}
+		o.press(window, "ctrl+Return")
+		return false
+	})
+	o.picture("queue-running")
+	if _, err := o.harness.StopSession(t.Context(), "sess_long"); err != nil {
+		t.Fatal(err)
+	}
+	o.notified("session stopped", "Its command was stopped")
+
+	o.press(window, "ctrl+2")
+	o.until("the history is shown", func() bool { return true })
+	o.picture("history")
+	o.press(window, "ctrl+1")
+}
+
+func TestEndToEndPauseInTheTrayStopsClaiming(t *testing.T) {
+	binary(t)
+	o := startOffice(t)
+	o.window("Countersign")
+	o.trayItem()
+	o.untilPs(o.enqueue("sess_a", "true"))
+	o.choose("Pause")
+	o.until("the menu shows the pause", func() bool {
+		for _, it := range o.menu() {
+			if it.checked {
+				return true
+			}
+		}
+		return false
+	})
+	id := o.enqueue("sess_b", "true")
+	var lost *harness.AwaitError
+	if _, err := o.harness.Await(t.Context(), id, 3*time.Second); !errors.As(err, &lost) || lost.Code != wire.CodeQueueTimeout {
+		t.Errorf("while paused the item was not left in the queue: %v", err)
+	}
+	if strings.Contains(o.ps(), id) {
+		t.Errorf("claimed while paused: %s", o.ps())
+	}
+	for _, it := range o.menu() {
+		if it.checked {
+			o.choose(it.label)
+		}
+	}
+	o.untilPs(id)
+}
+
+func TestEndToEndALostLeaseIsNotified(t *testing.T) {
+	binary(t)
+	o := startOffice(t)
+	o.window("Countersign")
+	id := o.enqueue("sess_a", "touch ran")
+	o.untilPs(id)
+
+	// The machine sleeps, as far as Countersign can tell; its lease lapses and
+	// another worker takes the item.
+	if err := o.program.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	other, err := api.New(api.Options{Origin: o.origin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.until("another worker takes the item", func() bool {
+		item, found, err := other.Claim(t.Context(), "thief")
+		return err == nil && found && item.ID == id
+	})
+	if err := o.program.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	o.notified("ease lost", "Nothing ran")
+	if _, err := os.Stat(filepath.Join(o.work, "ran")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it ran: %v", err)
+	}
+}
+
+func TestEndToEndASecondStartRaisesTheFirstWindow(t *testing.T) {
+	binary(t)
+	o := startOffice(t)
+	o.window("Countersign")
+	o.untilPs(o.enqueue("sess_a", "true"))
+	out, err := output(t, o.env, nil, o.args...)
+	if err != nil || !strings.Contains(out, "running") {
+		t.Errorf("the second start said %q, %v", out, err)
+	}
+	if err := o.program.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.program.cmd.Wait(); err != nil {
+		t.Errorf("quitting: %v", err)
+	}
+}
