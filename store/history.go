@@ -34,7 +34,8 @@ const (
 
 // Unfinished implements worker.Journal.
 func (s *Store) Unfinished(ctx context.Context, origin, environment string) ([]worker.Hold, error) {
-	return s.holds(ctx, wholeHold+` FROM holds h`+joined+
+	// Left to itself SQLite walks all items of the origin.
+	return s.holds(ctx, wholeHold+` FROM holds h INDEXED BY holds_unfinished`+joined+
 		` WHERE h.closed = 0 AND i.origin = ? AND h.environment = ? ORDER BY h.id`, origin, environment)
 }
 
@@ -73,58 +74,62 @@ func (s *Store) Find(ctx context.Context, q worker.HistoryQuery) ([]worker.Hold,
 	if limit <= 0 {
 		limit = defaultLimit
 	}
-	from, args := restrict(q)
-	return s.holds(ctx, briefHold+from(joined)+` ORDER BY h.id DESC LIMIT ?`, append(args, min(limit, maxLimit))...)
+	sel := selecting(q)
+	return s.holds(ctx, briefHold+sel.from+joined+sel.where()+sel.newest+` LIMIT ?`, append(sel.args, min(limit, maxLimit))...)
 }
 
 // Count returns how many holds a query selects on all its pages; Before and
 // Limit are not looked at.
 func (s *Store) Count(ctx context.Context, q worker.HistoryQuery) (int, error) {
 	q.Before = 0
-	from, args := restrict(q)
+	sel := selecting(q)
+	if sel.searched && len(sel.conditions) == 1 {
+		sel.from = ` FROM search` // each hold has one row there
+	}
 	var n int
-	err := s.reading.QueryRowContext(ctx, `SELECT COUNT(*)`+from(""), args...).Scan(&n)
+	err := s.reading.QueryRowContext(ctx, `SELECT COUNT(*)`+sel.from+sel.where(), sel.args...).Scan(&n)
 	return n, s.explain("count in", err)
 }
 
-// restrict turns a query into FROM and WHERE, with further joins between them.
-func restrict(q worker.HistoryQuery) (from func(joins string) string, args []any) {
-	table, where := ` FROM holds h`, []string{}
-	add := func(condition string, arg any) {
-		where, args = append(where, condition), append(args, arg)
-	}
-	if match := matching(q.Text); match != "" {
+// selection is a query in the words of SQL.
+type selection struct {
+	from       string
+	searched   bool // by text
+	conditions []string
+	args       []any
+	newest     string // the order that needs no sorting
+}
+
+func selecting(q worker.HistoryQuery) *selection {
+	sel := &selection{from: ` FROM holds h`, newest: ` ORDER BY h.id DESC`}
+	match := matching(q.Text)
+	if match != "" {
 		// CROSS keeps SQLite from walking the holds and asking the index for each.
-		table = ` FROM search CROSS JOIN holds h ON h.id = search.docid`
-		add(`search MATCH ?`, match)
-		if q.Before > 0 {
-			add(`search.docid < ?`, q.Before)
-		}
+		sel.from, sel.searched = ` FROM search CROSS JOIN holds h ON h.id = search.docid`, true
+		sel.newest = ` ORDER BY search.docid DESC`
 	}
-	if q.Before > 0 {
-		add(`h.id < ?`, q.Before)
+	sel.add(match != "", `search MATCH ?`, match)
+	sel.add(match != "" && q.Before > 0, `search.docid < ?`, q.Before)
+	sel.add(match == "" && q.Before > 0, `h.id < ?`, q.Before)
+	sel.add(q.Session != "", `h.session = ?`, q.Session)
+	sel.add(q.Kind != "", `h.kind = ?`, q.Kind)
+	sel.add(q.Status != "", `h.status = ?`, q.Status)
+	sel.add(!q.Since.IsZero(), `h.opened_at >= ?`, q.Since.UnixMicro())
+	sel.add(!q.Until.IsZero(), `h.opened_at < ?`, q.Until.UnixMicro())
+	return sel
+}
+
+func (sel *selection) add(wanted bool, condition string, arg any) {
+	if wanted {
+		sel.conditions, sel.args = append(sel.conditions, condition), append(sel.args, arg)
 	}
-	if q.Session != "" {
-		add(`h.session = ?`, q.Session)
+}
+
+func (sel *selection) where() string {
+	if len(sel.conditions) == 0 {
+		return ""
 	}
-	if q.Kind != "" {
-		add(`h.kind = ?`, q.Kind)
-	}
-	if q.Status != "" {
-		add(`h.status = ?`, q.Status)
-	}
-	if !q.Since.IsZero() {
-		add(`h.opened_at >= ?`, q.Since.UnixMicro())
-	}
-	if !q.Until.IsZero() {
-		add(`h.opened_at < ?`, q.Until.UnixMicro())
-	}
-	return func(joins string) string {
-		if len(where) == 0 {
-			return table + joins
-		}
-		return table + joins + ` WHERE ` + strings.Join(where, ` AND `)
-	}, args
+	return ` WHERE ` + strings.Join(sel.conditions, ` AND `)
 }
 
 // Entries returns the journal of one hold, oldest first; none for a hold that

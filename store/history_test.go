@@ -1,7 +1,9 @@
 package store
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -202,5 +204,18 @@ func TestListsCarryNoLargePayloadsAndNoResults(t *testing.T) {
 	whole := ta.hold()
 	if string(whole.Item.Payload) != string(large.Item.Payload) || string(whole.Outcome.Result) != string(outcome().Result) {
 		t.Error("the hold itself is not whole")
+	}
+}
+
+func TestASearchThatIsGivenUpSaysSo(t *testing.T) {
+	s := opened(t)
+	open(t, s, claimed("i", "c"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Find(ctx, worker.HistoryQuery{Text: "c"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("find: %v", err)
+	}
+	if _, err := s.Count(ctx, worker.HistoryQuery{Text: "c"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("count: %v", err)
 	}
 }

@@ -413,3 +413,14 @@ func TestTheJournalOfAHoldTellsItsStory(t *testing.T) {
 		t.Errorf("got %+v", first)
 	}
 }
+
+func TestAForbiddenStepLeavesNothingToSearchFor(t *testing.T) {
+	s := opened(t)
+	ta := open(t, s, claimed("i", "c")).started()
+	ta.must(worker.StepRefused, nil, func(f *worker.Facts) { f.Closed = true })
+	ta.forbidden(worker.StepFinished, outcome(), finish)
+	found, err := s.Find(t.Context(), worker.HistoryQuery{Text: "needle"})
+	if err != nil || len(found) != 0 {
+		t.Errorf("%d holds, %v", len(found), err)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 )
@@ -100,6 +101,7 @@ func (w *writer) run() {
 
 // gather takes what is queued already; it never waits for more.
 func (w *writer) gather(first *step) []*step {
+	runtime.Gosched() // callers that were just answered may have their next step ready
 	batch := []*step{first}
 	for len(batch) < maxBatch {
 		select {
