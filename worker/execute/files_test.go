@@ -218,6 +218,8 @@ func TestListIsEveryFileBelowSortedAndRelativeToTheRoot(t *testing.T) {
 	} {
 		if o := do(t, r, Task{Kind: "list", Path: path}); string(o.Result) != want {
 			t.Errorf("list %s = %s, want %s", path, o.Result, want)
+		} else if path == "dir" && o.Head != "dir/.hidden\ndir/file\ndir/sub/deep\ndir/up-and-in" {
+			t.Errorf("head %q", o.Head)
 		}
 	}
 	for _, path := range []string{"..", "/../x", "parent", "absolute-dir", "dir/../..", "relative-out"} {

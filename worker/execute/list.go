@@ -34,6 +34,7 @@ func (r *Runner) list(ctx context.Context, root *os.Root, t Task) Outcome {
 	}
 	slices.Sort(l.files)
 	o := fileDone(encode(l.files))
+	o.Head = validPrefix([]byte(strings.Join(l.files[:min(len(l.files), headLimit/2)], "\n")), headLimit)
 	if l.unreadable > 0 {
 		o.note(fmt.Sprintf("Directories below %q that could not be read are not in the list: %d.", t.Path, l.unreadable))
 	}
