@@ -186,7 +186,7 @@ func TestWhatIsCancelledBeforeItStartsDoesNotStart(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("quitting"))
 	o := r.Run(ctx, sh("touch effect"), "")
-	if res := result(t, o); o.How != Stopped || res.ExitCode == 0 || !res.Aborted || !strings.Contains(o.Reason, "quitting") {
+	if res := result(t, o); o.How != CouldNotStart || res.ExitCode != 126 || !res.Aborted || !strings.Contains(o.Reason, "quitting") {
 		t.Errorf("outcome %+v", o)
 	}
 	if _, err := os.Stat(filepath.Join(r.Dir(), "effect")); err == nil {

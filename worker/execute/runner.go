@@ -198,14 +198,15 @@ func couldNotStart(t Task, exit int, reason string) Outcome {
 		Result: encode(wire.ExecResult{ExitCode: exit, Stderr: text + "\n"})}
 }
 
-// notStarted is the outcome of a task that was stopped before its start.
+// notStarted is the outcome of a task that was stopped before its start: no
+// process was made.
 func notStarted(ctx context.Context, t Task) Outcome {
 	text := "Stopped before it started: " + cause(ctx) + "."
 	if t.Kind != wire.KindExec {
 		return fileFailed("%s", text)
 	}
-	return Outcome{How: Stopped, Exit: 143, Reason: text,
-		Result: encode(wire.ExecResult{ExitCode: 143, Stderr: text + "\n", Aborted: true})}
+	return Outcome{How: CouldNotStart, Exit: 126, Reason: text,
+		Result: encode(wire.ExecResult{ExitCode: 126, Stderr: text + "\n", Aborted: true})}
 }
 
 func cause(ctx context.Context) string {
@@ -216,7 +217,7 @@ func cause(ctx context.Context) string {
 func broken(t Task, why string) Outcome {
 	const text = "Outcome unknown: the worker failed while this ran. It may have run wholly, partly or not at all."
 	if t.Kind == wire.KindExec {
-		return Outcome{How: Stopped, Exit: 125, Reason: text + " (" + why + ")",
+		return Outcome{How: Lost, Exit: 125, Reason: text + " (" + why + ")",
 			Result: encode(wire.ExecResult{ExitCode: 125, Stderr: text, Aborted: true})}
 	}
 	o := fileFailed("%s", text)
