@@ -183,6 +183,17 @@ func TestAResultEndsTheWaitAtOnceStoppedWorkIncluded(t *testing.T) {
 	}
 }
 
+func TestAResultThatCameBetweenTheDeadlineAndTheVerdictWins(t *testing.T) {
+	s := serve(t, Options{})
+	id := s.heldItem()
+	acceptIt(s, id)
+	s.stops("sess_1")
+	wants(t, "complete", s.completes(id, "w1"), 200, "")
+	if got, err := s.giveUp(t.Context(), id); err != nil || string(got.Result) != `{"ok":true}` {
+		t.Errorf("the wait ended with %+v, %v", got, err)
+	}
+}
+
 func TestAWaitForNothingIsRefused(t *testing.T) {
 	s := serve(t, Options{})
 	id := s.enqueues("sess_1")
@@ -200,7 +211,6 @@ func TestAWaitForNothingIsRefused(t *testing.T) {
 	wants(t, "stopped", get("/v1/work-items/"+id+"/result?timeout_ms=0"), 409, wire.CodeLeaseLost)
 }
 
-// A server's ReadTimeout ends the context of a request that waits, unless it is lifted.
 func TestAWaitOutlivesTheServersTimeLimits(t *testing.T) {
 	s := serve(t, Options{})
 	id := s.enqueues("sess_1")

@@ -30,12 +30,14 @@ type Client struct {
 }
 
 // NewClient returns a client of the harness at origin ("http://127.0.0.1:3000").
-// apiKey is "" where the harness wants none, and c nil for a plain http.Client.
+// apiKey is "" where the harness wants none, and c nil for a plain http.Client. A
+// Timeout of c is not used: each request has its own, and a wait the one it asks for.
 func NewClient(origin, apiKey string, c *http.Client) *Client {
 	own := http.Client{}
 	if c != nil {
 		own = *c
 	}
+	own.Timeout = 0
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{origin: strings.TrimSuffix(origin, "/"), apiKey: apiKey, http: &own}
 }

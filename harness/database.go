@@ -72,6 +72,7 @@ func openPool(path string, settings url.Values, connections int) (*sql.DB, error
 		return nil, err
 	}
 	settings.Set("_busy_timeout", "5000")
+	settings.Set("_stmt_cache_size", "32") // more than there are statements
 	name := url.URL{Scheme: "file", Path: "/" + strings.TrimPrefix(filepath.ToSlash(absolute), "/"), RawQuery: settings.Encode()}
 	db, err := sql.Open("sqlite3", name.String())
 	if err != nil {

@@ -98,7 +98,6 @@ func (h *Harness) handleEvents(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	out := &stream{w: w, control: http.NewResponseController(w)}
-	untimed(out.control)
 	out.event(sessionEvent(s))
 	tick := time.NewTicker(keepAlive)
 	defer tick.Stop()

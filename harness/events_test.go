@@ -2,11 +2,13 @@ package harness
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"countersign/worker/api/wire"
 )
@@ -14,7 +16,10 @@ import (
 // listens opens a session's event stream.
 func (s *served) listens(session string) *http.Response {
 	s.t.Helper()
-	req, err := http.NewRequestWithContext(s.t.(*testing.T).Context(), http.MethodGet, s.url+"/v1/sessions/"+session+"/events/stream", nil)
+	// An event that never comes fails the test instead of hanging it.
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	s.t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/v1/sessions/"+session+"/events/stream", nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}

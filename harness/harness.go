@@ -98,6 +98,7 @@ func (h *Harness) Serve(ctx context.Context, l net.Listener) error {
 		Handler:           h.Handler(),
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       2 * time.Minute,
+		WriteTimeout:      2 * time.Minute, // waits and streams move it
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(h.options.Log.Handler(), slog.LevelDebug),
