@@ -63,7 +63,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 	}
 	s.writing, err = sql.Open("sqlite3", dataSource(s.path, url.Values{
 		"_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_txlock": {"immediate"},
-		"_foreign_keys": {"on"}, "_busy_timeout": {"5000"},
+		"_foreign_keys": {"on"}, "_busy_timeout": {"5000"}, "_cache_size": {"-8000"},
 	}))
 	if err != nil {
 		return err
