@@ -290,6 +290,22 @@ func (d *desk) xdotool(args ...string) (string, error) {
 	return string(out), err
 }
 
+// unmap takes a window off the screen, as iconifying it does, and the focus with it.
+func (d *desk) unmap(window string) {
+	d.t.Helper()
+	if _, err := d.xdotool("windowunmap", "--sync", window); err != nil {
+		d.t.Fatalf("unmap: %v", err)
+	}
+}
+
+// mapped puts a window back on the screen.
+func (d *desk) mapped(window string) {
+	d.t.Helper()
+	if _, err := d.xdotool("windowmap", "--sync", window); err != nil {
+		d.t.Fatalf("map: %v", err)
+	}
+}
+
 // press types a key combination into a window as a keyboard would.
 func (d *desk) press(window, keys string) {
 	d.t.Helper()
