@@ -13,8 +13,7 @@ import (
 	"countersign/worker"
 )
 
-// find returns the numbers of the holds on one page, and checks that Count
-// agrees with all pages together.
+// find returns the numbers of the holds on one page.
 func find(t *testing.T, s *Store, q worker.HistoryQuery) []worker.HoldID {
 	t.Helper()
 	found, err := s.Find(t.Context(), q)
