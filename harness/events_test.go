@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -147,5 +148,43 @@ func TestAListenerThatFallsBehindIsMarkedAndNobodyWaitsForIt(t *testing.T) {
 	b.unsubscribe(quick)
 	if len(b.subs) != 0 {
 		t.Error("the hub keeps topics that nobody listens to")
+	}
+}
+
+// stuck is a reader that takes nothing until it is released.
+type stuck struct {
+	*httptest.ResponseRecorder
+	writing, release chan struct{}
+}
+
+func (w *stuck) Write(p []byte) (int, error) {
+	select {
+	case w.writing <- struct{}{}:
+	default:
+	}
+	<-w.release
+	return w.ResponseRecorder.Write(p)
+}
+
+func TestAStreamEndsWhenItsReaderFallsTooFarBehind(t *testing.T) {
+	s := serve(t, Options{})
+	s.makes("sess_1", "")
+	w := &stuck{httptest.NewRecorder(), make(chan struct{}, 1), make(chan struct{})}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1/v1/sessions/sess_1/events/stream", nil)
+	must(t, err)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.Handler().ServeHTTP(w, r)
+	}()
+	<-w.writing
+	for range streamBuffer + 1 {
+		s.changed("sess_1", "work_1", statusQueued)
+	}
+	close(w.release)
+	select {
+	case <-ended:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the stream goes on as if nothing were missing")
 	}
 }
