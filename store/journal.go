@@ -13,17 +13,20 @@ import (
 
 var _ worker.Journal = (*Store)(nil)
 
-// Open records a new hold and its first entry, and returns its number. An item
+// Open records a new hold, its first entry and the steps that follow at once, in
+// one commit, and returns its number. An item
 // that is known keeps its execution, its outcome, and the kind and payload it
 // first came with; a hold that came with others keeps those for itself and can
 // never start. The execution and outcome that h carries are not looked at.
 //
 // When it returns ctx.Err(), the hold may have been recorded.
-func (s *Store) Open(ctx context.Context, h worker.Hold, reason string) (worker.HoldID, error) {
+func (s *Store) Open(ctx context.Context, h worker.Hold, reason string, then ...worker.Move) (worker.HoldID, error) {
 	var id worker.HoldID
 	err := s.writer.do(ctx, func(w *writer) (err error) {
-		id, err = w.open(h, reason)
-		return err
+		if id, err = w.open(h, reason); err != nil {
+			return err
+		}
+		return w.moveAll(id, then)
 	})
 	if err != nil {
 		return 0, s.explain("journal "+h.Item.ID+" in", err)
@@ -107,9 +110,9 @@ func (w *writer) addPayload(body []byte) (int64, error) {
 	return w.inserted(`INSERT INTO payloads (brief, body) VALUES (?, ?)`, brief(body), body)
 }
 
-// Move records one step of a hold and the facts from then on. It returns
-// worker.ErrForbidden, and changes nothing, for what the write-ahead rules
-// exclude:
+// Move records steps of a hold, in order and in one commit, and the facts from
+// then on. It returns worker.ErrForbidden, and records none of the steps, for what
+// the write-ahead rules exclude:
 //
 //   - facts of a closed hold: it takes notes only;
 //   - Starting, unless the hold is recorded as approved and accepted, came with
@@ -120,11 +123,20 @@ func (w *writer) addPayload(body []byte) (int64, error) {
 // Running is taken to be the recorded Starting. Facts that say not started leave
 // the item's execution as it is: it never goes back. The first outcome stays.
 // ErrNoHold is returned where there is no such hold. When it returns ctx.Err(),
-// the step may have been recorded.
-func (s *Store) Move(ctx context.Context, id worker.HoldID, m worker.Move) error {
-	err := s.writer.do(ctx, func(w *writer) error { return w.move(id, m) })
+// the steps may have been recorded.
+func (s *Store) Move(ctx context.Context, id worker.HoldID, steps ...worker.Move) error {
+	err := s.writer.do(ctx, func(w *writer) error { return w.moveAll(id, steps) })
 	if err != nil {
-		return s.explain(fmt.Sprintf("journal %q of #%d in", m.Step, id), err)
+		return s.explain(fmt.Sprintf("journal #%d in", id), err)
+	}
+	return nil
+}
+
+func (w *writer) moveAll(id worker.HoldID, steps []worker.Move) error {
+	for _, m := range steps {
+		if err := w.move(id, m); err != nil {
+			return fmt.Errorf("%s: %w", m.Step, err)
+		}
 	}
 	return nil
 }

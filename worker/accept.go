@@ -15,8 +15,8 @@ const (
 )
 
 // accept asks the harness for the right to start (PROTOCOL.md §1 and §3). Only
-// a nil return authorizes a start, and the fact is in the journal by then. Every
-// other way, the reason is in the journal, nothing ran and nothing is reported.
+// a nil return authorizes a start. Every other way, the reason is in the journal,
+// nothing ran and nothing is reported.
 func (h *hold) accept(ctx context.Context) error {
 	e := h.e
 	if err := h.move(StepAsking, "", func(f *Facts) { f.Acceptance = Asking }); err != nil {
@@ -40,7 +40,7 @@ func (h *hold) accept(ctx context.Context) error {
 		case err == nil:
 			h.acceptedAt = sent
 			h.renewed(sent)
-			return h.move(StepAccepted, "", func(f *Facts) { f.Acceptance = Accepted })
+			return nil
 		case errors.As(err, &refused) && refused.Reason == api.LeaseLost && !reaccepted:
 			reaccepted = true
 			if why := h.whyLost(ctx); why != NoRefusal {
@@ -137,14 +137,4 @@ func (h *hold) acceptUnconfirmed() error {
 		return err
 	}
 	return errors.New(AcceptUnconfirmed)
-}
-
-// acceptAgain refreshes an accept that has grown old before its start followed:
-// the machine slept, or was busy. Only nil authorizes the start.
-func (h *hold) acceptAgain(ctx context.Context) error {
-	if h.e.clock.Boot()-h.acceptedAt <= startWithin {
-		return nil
-	}
-	h.note(StepAsking, "the start was delayed; asking again")
-	return h.accept(ctx)
 }

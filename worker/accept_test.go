@@ -33,7 +33,7 @@ func TestNothingStartsBeforeASuccessfulAccept(t *testing.T) {
 			steps = append(steps, e.Step)
 		}
 		want := []worker.Step{worker.StepClaimed, worker.StepDecided, worker.StepAsking, worker.StepAccepted,
-			worker.StepStarting, worker.StepFinished, worker.StepDelivering, worker.StepDelivered}
+			worker.StepStarting, worker.StepFinished, worker.StepDelivered}
 		if !slices.Equal(steps, want) {
 			t.Errorf("journalled %q, want %q", steps, want)
 		}

@@ -21,7 +21,9 @@ const (
 // earlier try may have been recorded. When Countersign quits, each result gets
 // one try and otherwise stays in the journal.
 func (h *hold) deliver(ctx context.Context, unanswered bool) {
-	h.logged(h.move(StepDelivering, "", func(f *Facts) { f.Delivery = Delivering }))
+	if h.rec.Delivery != Delivering { // it was not written down with the end
+		h.recordDelivery(StepDelivering, "", func(f *Facts) { f.Delivery = Delivering })
+	}
 	result, failed := h.report()
 	shortened := false
 	first := h.e.clock.Boot()
@@ -105,9 +107,9 @@ func (h *hold) conflict(unanswered bool, refused *api.Refused) {
 // delivered closes the hold with how its delivery ended, and tells the operator
 // of every way but the good one.
 func (h *hold) delivered(d Delivery, reason string) {
-	h.logged(h.move(StepDelivered, reason, func(f *Facts) {
+	h.recordDelivery(StepDelivered, reason, func(f *Facts) {
 		f.Delivery, f.Closed = d, true
-	}))
+	})
 	switch d {
 	case DeliveryRefused:
 		h.e.happened(EventUndelivered, h, h.ran(), h.words("the harness did not record the result. It is in the history."))
@@ -160,12 +162,4 @@ func (h *hold) reportDeclined(ctx context.Context) {
 	h.e.signal()
 	h.e.mu.Unlock()
 	h.deliver(ctx, h.recovered)
-}
-
-// logged logs a step that could not be written down after the fact it records
-// has happened: nothing can be taken back, and a restart asks again.
-func (h *hold) logged(err error) {
-	if err != nil {
-		h.e.log.Error("a step could not be written to the journal", "hold", int64(h.rec.ID), "error", err)
-	}
 }

@@ -6,18 +6,19 @@ import (
 )
 
 // Journal is the engine's memory across crashes. When Open or Move returns nil
-// the step is committed to disk. Package store implements it.
+// what it was given is committed to disk. Package store implements it.
 //
 // All methods are safe for concurrent use; concurrent Moves may share a commit.
 type Journal interface {
-	// Open records a new hold, with its facts, as claimed, and returns its number.
-	// Holds of one origin and item id share the item's execution and outcome.
-	Open(ctx context.Context, h Hold, reason string) (HoldID, error)
+	// Open records a new hold, with its facts, as claimed, and the steps that
+	// follow at once, and returns its number. Holds of one origin and item id share
+	// the item's execution and outcome.
+	Open(ctx context.Context, h Hold, reason string, then ...Move) (HoldID, error)
 
-	// Move records one step. It returns ErrForbidden, and changes nothing, for
-	// a step that the write-ahead rules exclude: Starting unless the hold is
-	// recorded as accepted and its item as not started.
-	Move(ctx context.Context, id HoldID, m Move) error
+	// Move records steps, in order and all or none. It returns ErrForbidden, and
+	// changes nothing, for a step that the write-ahead rules exclude: Starting
+	// unless the hold is recorded as accepted and its item as not started.
+	Move(ctx context.Context, id HoldID, steps ...Move) error
 
 	// Unfinished returns the holds of a connection that are not closed, oldest
 	// first.

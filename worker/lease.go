@@ -164,3 +164,10 @@ func (h *hold) lostToAnother(refused *api.Refused) {
 	}
 	e.changed()
 }
+
+// leaseWithin says whether our estimate of the lease ends within d.
+func (h *hold) leaseWithin(d time.Duration) bool {
+	h.e.mu.Lock()
+	defer h.e.mu.Unlock()
+	return h.leaseLeft() <= d
+}

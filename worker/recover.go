@@ -1,9 +1,6 @@
 package worker
 
-import (
-	"context"
-	"errors"
-)
+import "context"
 
 // recover takes up the holds that an earlier run left open (DESIGN.md,
 // write-ahead rule 3). What had not started is shown again, undecided, and its
@@ -53,13 +50,12 @@ func (h *hold) interrupted() (report bool) {
 	e := h.e
 	o := interruptedOutcome(h.rec, e.clock.Now())
 	report = h.rec.Item.ClaimStatus != "queued" || h.rec.Returned
-	err := h.moveOutcome(o, StepRecovered, func(f *Facts) {
-		f.Execution = Interrupted
-		f.Closed = !report
-	})
-	if errors.Is(err, ErrForbidden) {
-		e.log.Error("an interrupted item could not be recorded", "hold", int64(h.rec.ID), "error", err)
-	}
+	h.logged(h.record(change{step: StepRecovered, reason: o.Reason, outcome: &o, facts: func(f *Facts) {
+		f.Execution, f.Closed = Interrupted, !report
+		if report {
+			f.Delivery = Delivering
+		}
+	}}))
 	e.happened(EventInterrupted, h, true, h.words("Countersign was ended while this ran. It may have run wholly, partly or not at all."))
 	return report
 }

@@ -408,16 +408,20 @@ type brokenJournal struct {
 
 var errDisk = errors.New("no space left on device")
 
-func (j brokenJournal) Open(ctx context.Context, h worker.Hold, reason string) (worker.HoldID, error) {
-	if j.fails(worker.StepClaimed) {
+func (j brokenJournal) Open(ctx context.Context, h worker.Hold, reason string, then ...worker.Move) (worker.HoldID, error) {
+	if j.fails(worker.StepClaimed) || j.anyFails(then) {
 		return 0, errDisk
 	}
-	return j.Journal.Open(ctx, h, reason)
+	return j.Journal.Open(ctx, h, reason, then...)
 }
 
-func (j brokenJournal) Move(ctx context.Context, id worker.HoldID, m worker.Move) error {
-	if j.fails(m.Step) {
+func (j brokenJournal) Move(ctx context.Context, id worker.HoldID, steps ...worker.Move) error {
+	if j.anyFails(steps) {
 		return errDisk
 	}
-	return j.Journal.Move(ctx, id, m)
+	return j.Journal.Move(ctx, id, steps...)
+}
+
+func (j brokenJournal) anyFails(steps []worker.Move) bool {
+	return slices.ContainsFunc(steps, func(m worker.Move) bool { return j.fails(m.Step) })
 }

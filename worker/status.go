@@ -66,6 +66,8 @@ func (f Facts) status(o *execute.Outcome) string {
 		return WordStopped
 	case f.Execution == Finished && o != nil && o.How == execute.TimedOut:
 		return WordTimedOut
+	case f.Decision == Approved && f.Execution == NotStarted && f.Delivery != NothingToDeliver:
+		return WordCouldNotStart // the start could not be written down
 	case f.Delivery == Delivering:
 		return WordDelivering
 	case f.Delivery == Delivered:

@@ -58,42 +58,53 @@ func (e *Engine) tend(ctx context.Context, h *hold) {
 	}
 }
 
-// decide gets the decision on the hold: its own where the item cannot be done,
-// the policy's, or the operator's. When it returns nil the decision is durable.
+// decide gets the decision on the hold: what was decided when it was opened, or
+// before a restart; what needs no person; or the operator's answer. When it
+// returns nil the decision is durable.
 func (h *hold) decide(ctx context.Context) error {
-	if h.rec.Decision != Undecided { // decided before a restart, not delivered
-		return nil
-	}
-	if h.unfit != nil {
-		return h.decided(ctx, Declined, ownName, h.unfit.Error())
-	}
-	switch j := h.e.cfg.Policy.Judge(h.task); j.Verdict {
-	case policy.Allow:
-		return h.decided(ctx, Approved, j.By, j.Reason)
-	case policy.Deny:
-		return h.decided(ctx, Declined, j.By, j.Reason)
-	}
-	h.e.happened(EventWaiting, h, false, h.words("a tool call waits for you."))
-	a, err := h.awaitAnswer(ctx)
-	if err != nil {
-		return err
-	}
-	return h.decided(ctx, a.decision, a.by, a.words)
-}
-
-// decided makes a decision durable. While the journal cannot be written the
-// item stays undecided, and nothing follows from the answer.
-func (h *hold) decided(ctx context.Context, d Decision, by, words string) error {
-	err := h.moveWhenPossible(ctx, StepDecided, words, func(f *Facts) {
-		f.Decision, f.DecidedBy, f.Words = d, by, words
-	})
-	if err != nil {
-		return err
+	if h.rec.Decision == Undecided {
+		a, decided := h.judge()
+		if !decided {
+			var err error
+			h.e.happened(EventWaiting, h, false, h.words("a tool call waits for you."))
+			if a, err = h.awaitAnswer(ctx); err != nil {
+				return err
+			}
+		}
+		if err := h.recordWhenPossible(ctx, decision(a)); err != nil {
+			return err
+		}
 	}
 	h.e.mu.Lock()
 	h.phase = phaseInLine
 	h.e.mu.Unlock()
 	return nil
+}
+
+// judge decides what needs no person: work that cannot be done here, and what
+// the policy allows or denies.
+func (h *hold) judge() (a answer, decided bool) {
+	if h.unfit != nil {
+		return answer{Declined, ownName, h.unfit.Error()}, true
+	}
+	switch j := h.e.cfg.Policy.Judge(h.task); j.Verdict {
+	case policy.Allow:
+		return answer{Approved, j.By, j.Reason}, true
+	case policy.Deny:
+		return answer{Declined, j.By, j.Reason}, true
+	}
+	return answer{}, false
+}
+
+// decision is the step that makes an answer durable, and with a decline that it
+// is to be reported.
+func decision(a answer) change {
+	return change{step: StepDecided, reason: a.words, facts: func(f *Facts) {
+		f.Decision, f.DecidedBy, f.Words = a.decision, a.by, a.words
+		if a.decision != Approved {
+			f.Delivery = Delivering
+		}
+	}}
 }
 
 // waitTurn waits until the start can follow an accept at once: a running slot is
@@ -146,23 +157,18 @@ func (h *hold) run(ctx context.Context) (ended bool) {
 	if err := h.accept(ctx); err != nil {
 		return false
 	}
-	if err := h.acceptAgain(ctx); err != nil {
+	accepted := change{step: StepAccepted, facts: func(f *Facts) { f.Acceptance = Accepted }}
+	if ctx.Err() != nil { // quitting: not started, so the next start shows it again
+		h.logged(h.record(accepted))
 		return false
 	}
-	if h.life.Err() != nil {
-		_ = h.refusedByLife()
-		return false
-	}
-	if ctx.Err() != nil {
-		return false // accepted, not started: the next start shows it again
-	}
-	err := h.move(StepStarting, "", func(f *Facts) { f.Execution = Starting })
+	err := h.record(accepted, change{step: StepStarting, facts: func(f *Facts) { f.Execution = Starting }})
 	switch {
 	case errors.Is(err, ErrForbidden):
-		h.e.log.Error("the journal refused a second start", "hold", int64(h.rec.ID))
+		h.e.log.Error("the journal refused the start", "hold", int64(h.rec.ID), "error", err)
 		return false
 	case err != nil:
-		h.finish(h.unstarted("the journal could not be written, so it was not started: " + err.Error()))
+		h.endInMemory(h.unstarted("the journal could not be written, so it was not started: " + err.Error()))
 		return true
 	}
 	if h.startIsStale(ctx) {
@@ -173,7 +179,8 @@ func (h *hold) run(ctx context.Context) (ended bool) {
 }
 
 // startIsStale checks an accept that grew old while the start was being written
-// down. It is asked again; refused, the item ends as could not start, unreported.
+// down: the machine slept, or was busy. It is asked again; refused, the item ends
+// as could not start, unreported.
 func (h *hold) startIsStale(ctx context.Context) bool {
 	sent := h.e.clock.Boot()
 	if sent-h.acceptedAt <= startWithin {
@@ -185,9 +192,9 @@ func (h *hold) startIsStale(ctx context.Context) bool {
 		return false
 	}
 	o := h.unstarted("the start was delayed and the harness did not accept it again: " + err.Error())
-	_ = h.moveOutcome(o, StepRefused, func(f *Facts) {
+	h.logged(h.record(change{step: StepRefused, reason: o.Reason, outcome: &o, facts: func(f *Facts) {
 		f.Execution, f.Acceptance, f.Refusal, f.Closed = CouldNotStart, Refused, RefusedLapsed, true
-	})
+	}}))
 	h.tellRefused(RefusedLapsed)
 	return true
 }
@@ -209,21 +216,34 @@ func (h *hold) execute() execute.Outcome {
 	return h.e.cfg.Runner.Run(h.runCtx, h.task, h.rec.OutputPath)
 }
 
-// finish makes the outcome durable and frees the running slot. An outcome that
-// cannot be committed is delivered from memory; Starting already forbids a
-// second run.
+// finish makes the outcome durable, and with it that it is to be delivered, and
+// frees the running slot. An outcome that cannot be committed is delivered from
+// memory; Starting already forbids a second run.
 func (h *hold) finish(o execute.Outcome) {
-	if err := h.moveOutcome(o, StepFinished, func(f *Facts) { f.Execution = executionOf(o) }); err != nil {
-		h.e.log.Error("an outcome could not be written to the journal; it is reported from memory",
-			"hold", int64(h.rec.ID), "error", err)
+	err := h.record(change{step: StepFinished, reason: o.Reason, outcome: &o, facts: func(f *Facts) {
+		f.Execution, f.Delivery = executionOf(o), Delivering
+	}})
+	if err != nil {
+		h.logged(err)
 		h.e.mu.Lock()
-		h.rec.Execution, h.rec.Outcome = executionOf(o), &o
+		h.rec.Execution, h.unwritten = executionOf(o), true
 		h.e.mu.Unlock()
 	}
+	h.endInMemory(o)
 	if errors.Is(context.Cause(h.runCtx), errSessionStopped) {
 		ran := o.How != execute.CouldNotStart
 		h.e.happened(EventSessionStopped, h, ran, h.words("the session stopped. "+stoppedWords(ran)))
 	}
+}
+
+// endInMemory moves the hold on to its delivery.
+func (h *hold) endInMemory(o execute.Outcome) {
+	h.e.mu.Lock()
+	h.rec.Outcome = &o
+	h.phase = phaseDelivering
+	h.e.signal()
+	h.e.mu.Unlock()
+	h.e.changed()
 }
 
 func executionOf(o execute.Outcome) Execution {
@@ -232,6 +252,8 @@ func executionOf(o execute.Outcome) Execution {
 		return Stopped
 	case execute.CouldNotStart:
 		return CouldNotStart
+	case execute.Lost:
+		return Interrupted
 	}
 	return Finished
 }
@@ -239,10 +261,10 @@ func executionOf(o execute.Outcome) Execution {
 // endUnstarted closes a hold that ended before anything could start. Nothing is
 // reported: nothing ran. A quit leaves it open in the journal.
 func (h *hold) endUnstarted(cause error) {
-	decision, words, because := Withdrawn, "", cause
+	ended, words := Withdrawn, ""
 	switch {
 	case errors.Is(cause, errReleased):
-		decision, words = Released, "released"
+		ended, words = Released, "released"
 	case errors.Is(cause, errSessionStopped):
 		words = "session stopped"
 	case errors.Is(cause, errNotOurs):
@@ -252,12 +274,9 @@ func (h *hold) endUnstarted(cause error) {
 	default:
 		return
 	}
-	err := h.move(StepDecided, because.Error(), func(f *Facts) {
-		f.Decision, f.Words, f.Closed = decision, words, true
-	})
-	if err != nil {
-		h.e.log.Error("a withdrawal could not be written to the journal", "hold", int64(h.rec.ID), "error", err)
-	}
+	h.logged(h.move(StepDecided, cause.Error(), func(f *Facts) {
+		f.Decision, f.Words, f.Closed = ended, words, true
+	}))
 	switch {
 	case errors.Is(cause, errSessionStopped):
 		h.e.happened(EventSessionStopped, h, false, h.words("the session stopped. Nothing ran."))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -42,14 +41,16 @@ type hold struct {
 	hurry    chan struct{}           // asks a waiting delivery to try now
 	beating  chan struct{}           // held by the heartbeat under way
 
-	acceptedAt time.Duration // Boot at which the successful accept was sent; the tender's own
+	// The tender's own.
+	recovered  bool          // taken up after a restart
+	unwritten  bool          // the outcome is in memory only
+	acceptedAt time.Duration // Boot at which the successful accept was sent
 
 	// Guarded by e.mu.
 	rec        Hold
 	steps      []Entry
 	phase      phase
 	answered   bool
-	recovered  bool          // taken up after a restart
 	openedAt   time.Duration // Boot
 	age        time.Duration // of the item at its claim, by the harness's clock
 	decideBy   time.Duration // Boot
@@ -68,7 +69,8 @@ type answer struct {
 	by, words string
 }
 
-// open makes a hold for an item that was just claimed, and writes it down.
+// open makes a hold for an item that was just claimed, decides what needs no
+// person, and writes both down.
 func (e *Engine) open(ctx context.Context, item Item, sent time.Duration) (*hold, error) {
 	rec := Hold{
 		Connection: e.cfg.Name, Origin: e.cfg.Origin, Environment: e.cfg.Environment,
@@ -81,26 +83,30 @@ func (e *Engine) open(ctx context.Context, item Item, sent time.Duration) (*hold
 	if err != nil {
 		return nil, err
 	}
-	var changed error
+	rec.Returned = known
 	if known {
-		rec.Returned = true
-		rec.Execution, rec.Outcome = last.Execution, last.Outcome
-		switch {
-		case !sameWork(last.Item, item):
-			changed = errChangedWork
-		case last.Decision == Declined:
-			rec.Decision, rec.DecidedBy, rec.Words = Declined, last.DecidedBy, last.Words
-		}
+		rec.Execution = last.Execution
 	}
-	rec.ID, err = e.cfg.Journal.Open(ctx, rec, returnedWords(rec))
+	h := e.newHold(rec, sent)
+	switch {
+	case known && !sameWork(last.Item, item):
+		h.unfit, h.phase = errChangedWork, phaseWaiting
+	case known:
+		h.rec.Outcome = last.Outcome
+	}
+	var then []change
+	if known && h.unfit == nil && last.Decision == Declined {
+		then = append(then, decision(answer{Declined, last.DecidedBy, last.Words}))
+	} else if a, decided := h.judge(); decided && h.phase == phaseWaiting {
+		then = append(then, decision(a))
+	}
+	moves := h.plan(then)
+	h.rec.ID, err = e.cfg.Journal.Open(ctx, rec, returnedWords(rec), moves...)
 	if err != nil {
 		return nil, err
 	}
-	h := e.newHold(rec, sent)
-	if changed != nil {
-		h.unfit, h.phase, h.rec.Outcome = changed, phaseWaiting, nil
-	}
-	h.steps = []Entry{{Hold: rec.ID, At: rec.OpenedAt, Step: StepClaimed, Reason: returnedWords(rec), Facts: rec.Facts}}
+	h.remember(Entry{Hold: h.rec.ID, At: rec.OpenedAt, Step: StepClaimed, Reason: returnedWords(rec), Facts: rec.Facts})
+	h.apply(moves)
 	e.add(h)
 	return h, nil
 }
@@ -115,8 +121,7 @@ func (e *Engine) newHold(rec Hold, sent time.Duration) *hold {
 	}
 	h.life, h.loseLife = context.WithCancelCause(context.Background())
 	h.runCtx, h.stopRun = context.WithCancelCause(context.Background())
-	h.task, h.unfit = execute.Decode(rec.Item.Kind, rec.Item.Payload)
-	if h.unfit == nil {
+	if h.task, h.unfit = execute.Decode(rec.Item.Kind, rec.Item.Payload); h.unfit == nil {
 		h.unfit = e.cfg.Runner.Check(h.task)
 	}
 	if !rec.Item.CreatedAt.IsZero() && !rec.Item.ClaimedAt.IsZero() {
@@ -173,84 +178,4 @@ func (h *hold) whileAlive(ctx context.Context) (context.Context, context.CancelC
 		stop()
 		cancel(cause)
 	}
-}
-
-// leaseWithin says whether our estimate of the lease ends within d.
-func (h *hold) leaseWithin(d time.Duration) bool {
-	h.e.mu.Lock()
-	defer h.e.mu.Unlock()
-	return h.leaseLeft() <= d
-}
-
-// move writes one step down and, once it is durable, makes it so in memory.
-func (h *hold) move(step Step, reason string, change func(*Facts)) error {
-	return h.record(Move{Step: step, Reason: reason}, change)
-}
-
-// moveOutcome is move with the outcome of the execution. The hold is being
-// delivered from then on, or closed.
-func (h *hold) moveOutcome(o execute.Outcome, step Step, change func(*Facts)) error {
-	err := h.record(Move{Step: step, Reason: o.Reason, Outcome: &o}, change)
-	h.e.mu.Lock()
-	h.phase = phaseDelivering
-	h.e.signal()
-	h.e.mu.Unlock()
-	h.e.changed()
-	return err
-}
-
-func (h *hold) record(m Move, change func(*Facts)) error {
-	facts := h.rec.Facts // only this goroutine writes them
-	change(&facts)
-	m.At, m.Facts = h.e.clock.Now(), &facts
-	if err := h.e.cfg.Journal.Move(context.Background(), h.rec.ID, m); err != nil {
-		return fmt.Errorf("journal %q of #%d: %w", m.Step, h.rec.ID, err)
-	}
-	h.e.mu.Lock()
-	h.rec.Facts = facts
-	if m.Outcome != nil {
-		h.rec.Outcome = m.Outcome
-	}
-	h.remember(Entry{Hold: h.rec.ID, At: m.At, Step: m.Step, Reason: m.Reason, Facts: facts})
-	h.e.mu.Unlock()
-	h.e.changed()
-	return nil
-}
-
-// moveWhenPossible is move that waits for a journal that cannot be written.
-// Nothing follows meanwhile, and the hold can still be withdrawn. A step that the
-// journal excludes is not tried again.
-func (h *hold) moveWhenPossible(ctx context.Context, step Step, reason string, change func(*Facts)) error {
-	ctx, cancel := h.whileAlive(ctx)
-	defer cancel(nil)
-	for {
-		err := h.move(step, reason, change)
-		if err == nil || errors.Is(err, ErrForbidden) {
-			return err
-		}
-		h.e.log.Error("the journal cannot be written; the item waits", "hold", int64(h.rec.ID), "error", err)
-		if !sleep(ctx, h.e.cfg.Poll.Longest/3) {
-			return context.Cause(ctx)
-		}
-	}
-}
-
-const keepSteps = 200
-
-// remember keeps an entry for the window. e.mu must be held.
-func (h *hold) remember(entry Entry) {
-	if len(h.steps) < keepSteps {
-		h.steps = append(h.steps, entry)
-	}
-}
-
-// note writes down something that changes no fact. It does not wait for the
-// disk: heartbeats come this way.
-func (h *hold) note(step Step, reason string) {
-	m := Move{At: h.e.clock.Now(), Step: step, Reason: reason}
-	h.e.mu.Lock()
-	h.remember(Entry{Hold: h.rec.ID, At: m.At, Step: step, Reason: reason, Facts: h.rec.Facts})
-	h.e.mu.Unlock()
-	h.e.log.Info("note", "hold", int64(h.rec.ID), "step", string(step), "reason", reason)
-	h.e.notes.add(h.rec.ID, m)
 }

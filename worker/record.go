@@ -1,0 +1,120 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"countersign/worker/execute"
+)
+
+// change is one step to be written down: what happened, and the facts from then
+// on.
+type change struct {
+	step    Step
+	reason  string
+	facts   func(*Facts)
+	outcome *execute.Outcome // of an execution that has ended
+}
+
+// move writes one step down and, once it is durable, makes it so in memory.
+func (h *hold) move(step Step, reason string, facts func(*Facts)) error {
+	return h.record(change{step: step, reason: reason, facts: facts})
+}
+
+// record writes steps down in one commit and, once they are durable, makes them
+// so in memory. Only the goroutine that tends the hold calls it.
+func (h *hold) record(changes ...change) error {
+	moves := h.plan(changes)
+	if err := h.e.cfg.Journal.Move(context.Background(), h.rec.ID, moves...); err != nil {
+		return fmt.Errorf("write down that #%d was %s: %w", h.rec.ID, changes[len(changes)-1].step, err)
+	}
+	h.e.mu.Lock()
+	h.apply(moves)
+	h.e.mu.Unlock()
+	h.e.changed()
+	return nil
+}
+
+// plan works out the facts after each of the changes.
+func (h *hold) plan(changes []change) []Move {
+	facts := h.rec.Facts
+	now := h.e.clock.Now()
+	moves := make([]Move, len(changes))
+	for i, c := range changes {
+		c.facts(&facts)
+		after := facts
+		moves[i] = Move{At: now, Step: c.step, Reason: c.reason, Facts: &after, Outcome: c.outcome}
+	}
+	return moves
+}
+
+// apply makes moves that are durable so in memory. e.mu must be held, unless
+// nobody else knows the hold.
+func (h *hold) apply(moves []Move) {
+	for _, m := range moves {
+		h.rec.Facts = *m.Facts
+		if m.Outcome != nil {
+			h.rec.Outcome = m.Outcome
+		}
+		h.remember(Entry{Hold: h.rec.ID, At: m.At, Step: m.Step, Reason: m.Reason, Facts: *m.Facts})
+	}
+}
+
+// recordWhenPossible is record that waits for a journal that cannot be written.
+// Nothing follows meanwhile, and the hold can still be withdrawn. A step that the
+// journal excludes is not tried again.
+func (h *hold) recordWhenPossible(ctx context.Context, c change) error {
+	ctx, cancel := h.whileAlive(ctx)
+	defer cancel(nil)
+	for {
+		err := h.record(c)
+		if err == nil || errors.Is(err, ErrForbidden) {
+			return err
+		}
+		h.e.log.Error("the journal cannot be written; the item waits", "hold", int64(h.rec.ID), "error", err)
+		if !sleep(ctx, h.e.cfg.Poll.Longest/3) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// recordDelivery writes down a step of a delivery, which the facts have overtaken:
+// what was sent cannot be taken back, and a restart delivers again. An outcome
+// that could not be written down before goes along.
+func (h *hold) recordDelivery(step Step, reason string, facts func(*Facts)) {
+	c := change{step: step, reason: reason, facts: facts}
+	if h.unwritten {
+		c.outcome = h.rec.Outcome
+	}
+	err := h.record(c)
+	h.logged(err)
+	h.unwritten = h.unwritten && err != nil
+}
+
+// logged logs a step that could not be written down and holds all the same.
+func (h *hold) logged(err error) {
+	if err != nil {
+		h.e.log.Error("a step could not be written to the journal", "hold", int64(h.rec.ID), "error", err)
+	}
+}
+
+const keepSteps = 200
+
+// remember keeps an entry for the window. e.mu must be held.
+func (h *hold) remember(entry Entry) {
+	if len(h.steps) < keepSteps {
+		h.steps = append(h.steps, entry)
+	}
+}
+
+// note writes down something that changes no fact. It does not wait for the
+// disk: heartbeats come this way.
+func (h *hold) note(step Step, reason string) {
+	m := Move{At: h.e.clock.Now(), Step: step, Reason: reason}
+	h.e.mu.Lock()
+	h.remember(Entry{Hold: h.rec.ID, At: m.At, Step: step, Reason: reason, Facts: h.rec.Facts})
+	h.e.mu.Unlock()
+	h.e.log.Info("note", "hold", int64(h.rec.ID), "step", string(step), "reason", reason)
+	h.e.notes.add(h.rec.ID, m)
+}
