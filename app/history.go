@@ -149,7 +149,6 @@ type outcomeJSON struct {
 }
 
 func writeJSONLines(w io.Writer, holds []worker.Hold) error {
-	out := json.NewEncoder(w)
 	for _, h := range holds {
 		line := pastJSON{
 			ID: h.ID, At: h.OpenedAt, Status: h.Status(), Connection: h.Connection, Harness: h.Origin, Environment: h.Environment,
@@ -160,7 +159,7 @@ func writeJSONLines(w io.Writer, holds []worker.Hold) error {
 		if o := h.Outcome; o != nil {
 			line.Outcome = &outcomeJSON{string(o.How), o.Exit, o.Signal, o.Reason, o.StartedAt, o.FinishedAt, o.StdoutBytes, o.StderrBytes, o.Head}
 		}
-		if err := out.Encode(line); err != nil {
+		if err := writeASCII(w, line); err != nil {
 			return err
 		}
 	}

@@ -35,7 +35,7 @@ func (c *psCommand) Run(g *global) error {
 			return err
 		}
 		if c.JSON {
-			return json.NewEncoder(os.Stdout).Encode(listing(s))
+			return writeASCII(os.Stdout, listing(s))
 		}
 		return writeStatus(os.Stdout, s)
 	})

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/app/control"
+	"countersign/worker"
+	"countersign/worker/execute"
+)
+
+// nasty is what an agent may send to take over a terminal or a reader.
+const nasty = "echo \x1b[2J\x1b]0;owned\a\u202Egnp.exe\u009b😀"
+
+func nastyHold() worker.Hold {
+	payload, err := json.Marshal(map[string]any{"command": nasty + "\nrm -rf x", "cwd": "a\x1bb", "env": map[string]string{"E": "\x1b[1m"}})
+	if err != nil {
+		panic(err)
+	}
+	return worker.Hold{
+		ID: 7, Connection: "c", Origin: "http://127.0.0.1:3000", Digest: "0123456789abcdef", WorkDir: "/w",
+		Item:     worker.Item{ID: "work_\x1b", SessionID: "=sess\x1b\u202E", Kind: "exec", Payload: payload},
+		OpenedAt: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC),
+		Facts:    worker.Facts{Decision: worker.Undecided, Execution: worker.NotStarted, Words: "\x1bwords"},
+		Outcome:  &execute.Outcome{How: execute.Ended, Reason: "\x1breason"},
+	}
+}
+
+// safe fails for anything that a terminal would obey or draw out of order.
+func safe(t *testing.T, where, text string) {
+	t.Helper()
+	if i := strings.IndexFunc(text, func(r rune) bool { return r < ' ' && r != '\n' || r == 0x7f || r == '\u202E' }); i >= 0 {
+		t.Errorf("%s printed %q", where, text[i:])
+	}
+}
+
+func TestWhatAnAgentWroteIsPrintedSafely(t *testing.T) {
+	view := worker.View{Hold: nastyHold(), Word: worker.WordWaiting, Lease: time.Minute, DecisionLeft: time.Minute,
+		Steps: []worker.Entry{{Step: worker.StepClaimed, Reason: "\x1breason"}}}
+	status := control.Status{Version: "v", Snapshot: worker.Snapshot{
+		Waiting:     []worker.View{view},
+		Connections: []worker.ConnectionView{{Name: "c", Origin: "http://h", Detail: "\x1b[2Jdetail", WorkDir: "/w\x1b"}},
+	}}
+	var ps, show, history, csv, lines, asJSON bytes.Buffer
+	if err := writeStatus(&ps, status); err != nil {
+		t.Fatal(err)
+	}
+	writeView(&show, view)
+	holds := []worker.Hold{view.Hold}
+	for _, err := range []error{writeHistory(&history, holds), writeCSV(&csv, holds), writeJSONLines(&lines, holds)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := writeASCII(&asJSON, listing(status)); err != nil {
+		t.Fatal(err)
+	}
+	for where, text := range map[string]string{
+		"ps": ps.String(), "show": show.String(), "history": history.String(), "history --csv": csv.String(),
+	} {
+		safe(t, where, text)
+	}
+	for where, text := range map[string]string{"ps --json": asJSON.String(), "history --json": lines.String()} {
+		if i := strings.IndexFunc(text, func(r rune) bool { return r < ' ' && r != '\n' || r > '~' }); i >= 0 {
+			t.Errorf("%s printed %q", where, text[i:])
+		}
+		var back any
+		if err := json.Unmarshal([]byte(text), &back); err != nil {
+			t.Errorf("%s is not JSON: %v", where, err)
+		}
+	}
+	if !strings.Contains(csv.String(), ",'=sess") {
+		t.Errorf("a formula is left in the CSV: %s", csv.String())
+	}
+}
+
+func TestShowDrawsTheWholeCommandAndTheCodeThatApprovesIt(t *testing.T) {
+	var out bytes.Buffer
+	writeView(&out, worker.View{Hold: nastyHold(), Word: worker.WordWaiting})
+	for _, want := range []string{"\n  │ rm -rf x\n", "countersign approve 7 01234567\n", "work directory  /w\n", "environment     E="} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in %s", want, out.String())
+		}
+	}
+}
+
+func TestSinceIsADateATimeOrHowLongAgo(t *testing.T) {
+	now := time.Date(2030, 5, 6, 12, 0, 0, 0, time.Local)
+	for s, want := range map[string]time.Time{
+		"24h":                  now.Add(-24 * time.Hour),
+		"2030-05-01":           time.Date(2030, 5, 1, 0, 0, 0, 0, time.Local),
+		"2030-05-01 13:30":     time.Date(2030, 5, 1, 13, 30, 0, 0, time.Local),
+		"2030-05-01T13:30:00Z": time.Date(2030, 5, 1, 13, 30, 0, 0, time.UTC),
+	} {
+		if got, err := parseSince(s, now); err != nil || !got.Equal(want) {
+			t.Errorf("%s: got %s, %v", s, got, err)
+		}
+	}
+	if _, err := parseSince("-1h", now); err == nil {
+		t.Error("a time to come was taken")
+	}
+}
