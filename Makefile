@@ -25,7 +25,7 @@ run: build ## build, then open the demo: sample sessions on an embedded harness
 
 build: build-deps go-ok ## build the program to build/countersign
 	@mkdir -p build
-	$(GO) build $(GOFLAGS_ALL) -ldflags '-X main.version=$(VERSION)' -o $(BINARY) ./app
+	$(GO) build $(GOFLAGS_ALL) -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o $(BINARY) ./app
 
 test: test-deps lint e2e-binary ## everything that shows it works: lint, unit tests, end to end
 	COUNTERSIGN_BIN=$(CURDIR)/$(BINARY) $(GO) test -race $(GOFLAGS_ALL) -timeout 15m ./...
