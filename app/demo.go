@@ -50,7 +50,7 @@ func (c *demoCommand) Run(g *global) (err error) {
 	}
 	defer release()
 	if !hasDisplay() {
-		return errNoDisplay
+		return noDisplay{}
 	}
 	return c.play(a)
 }

@@ -42,7 +42,7 @@ func (c *desktopCommand) Run(g *global, given config.Credentials) (err error) {
 	}
 	defer release()
 	if !hasDisplay() {
-		return errNoDisplay
+		return noDisplay{}
 	}
 	hello := ""
 	if len(a.config.Connections) == 0 {
@@ -113,11 +113,16 @@ func hasDisplay() bool {
 	return os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != ""
 }
 
-var errNoDisplay = errors.New(`There is no display to open a window on: neither DISPLAY nor WAYLAND_DISPLAY is set.
+// noDisplay says that no window can be opened, and what can be done without.
+type noDisplay struct{}
+
+func (noDisplay) Error() string {
+	return `There is no display to open a window on: neither DISPLAY nor WAYLAND_DISPLAY is set.
 Without one, run the headless worker and approve from the command line:
   countersign worker --harness http://127.0.0.1:3000 --workdir DIR
   countersign ps
   countersign show ID
   countersign approve ID CODE
 To try it, "countersign harness --no-auth" is a harness, and
-"countersign enqueue --session try exec -- date" gives it work.`)
+"countersign enqueue --session try exec -- date" gives it work.`
+}
