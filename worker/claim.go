@@ -18,13 +18,14 @@ func (e *Engine) claimWork(ctx context.Context) {
 	probed := false
 	failures := 0
 	for e.await(ctx, e.mayClaim) == nil {
-		if !probed {
-			err := e.within(ctx, e.cfg.Harness.Probe)
+		if !probed || e.mustLookAgain() {
+			err := e.ready(ctx)
 			if ctx.Err() != nil {
 				return
 			}
 			if err != nil {
 				failures++
+				probed = false
 				e.lostTouch(err)
 				sleep(ctx, e.backoff(failures, err))
 				continue
@@ -56,6 +57,27 @@ func (e *Engine) claimWork(ctx context.Context) {
 			}
 		}
 	}
+}
+
+var errWorkDir = errors.New("the work directory cannot be used")
+
+// ready says why nothing may be claimed: the work directory cannot be used, or
+// the harness has no accept or does not answer.
+func (e *Engine) ready(ctx context.Context) error {
+	if err := e.cfg.Runner.Usable(); err != nil {
+		return fmt.Errorf("%w: %w", errWorkDir, err)
+	}
+	return e.within(ctx, e.cfg.Harness.Probe)
+}
+
+// mustLookAgain says whether something could not be started since it was last
+// called.
+func (e *Engine) mustLookAgain() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	must := e.lookAgain
+	e.lookAgain = false
+	return must
 }
 
 // mayClaim says whether there is room for one more item. e.mu must be held.
@@ -200,6 +222,9 @@ func (e *Engine) lostTouch(err error) {
 }
 
 func describeFailure(err error) (ConnectionState, string) {
+	if errors.Is(err, errWorkDir) {
+		return WorkDirUnusable, "Nothing is claimed: " + err.Error()
+	}
 	var refused *api.Refused
 	if errors.As(err, &refused) {
 		switch refused.Reason {

@@ -1,7 +1,9 @@
 package worker_test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +26,24 @@ func TestAHarnessWithoutAcceptIsNeverClaimedFrom(t *testing.T) {
 		}
 
 		b.script.on("probe", badRequest)
+		settle(time.Minute)
+		b.wantStarts("true")
+	})
+}
+
+func TestNothingIsClaimedWhileTheWorkDirectoryCannotBeUsed(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.tools.unusable = errors.New("/work: not a directory")
+		b.script.offer(item("i1", "s", "true"))
+		b.start(approveAll)
+		settle(time.Minute)
+		b.wantCalls("claim", 0)
+		if got := b.connection(); got.State != worker.WorkDirUnusable || !strings.Contains(got.Detail, "/work: not a directory") {
+			t.Errorf("connection %q: %s", got.State, got.Detail)
+		}
+		b.tools.mu.Lock()
+		b.tools.unusable = nil
+		b.tools.mu.Unlock()
 		settle(time.Minute)
 		b.wantStarts("true")
 	})

@@ -35,6 +35,8 @@ type Harness interface {
 type Runner interface {
 	// Dir is the canonical work directory.
 	Dir() string
+	// Usable says why nothing can be done in the work directory now.
+	Usable() error
 	// Check says why a task cannot be done here, without doing any of it.
 	Check(execute.Task) error
 	// Run does the task and returns when nothing of it is left. A cancelled
@@ -97,7 +99,8 @@ type Engine struct {
 	pausedUntil time.Time
 	away        bool
 	pauseTimer  *time.Timer
-	expiries    int // in a row
+	expiries    int  // in a row
+	lookAgain   bool // something could not be started: is the work directory usable?
 	quitting    bool
 }
 

@@ -64,11 +64,6 @@ type hold struct {
 	attempted  chan struct{} // closed when the delivery attempt under way has ended
 }
 
-type answer struct {
-	decision  Decision
-	by, words string
-}
-
 // open makes a hold for an item that was just claimed, decides what needs no
 // person, and writes both down.
 func (e *Engine) open(ctx context.Context, item Item, sent time.Duration) (*hold, error) {

@@ -160,14 +160,20 @@ func (s *script) made(route string) []call {
 // tools is a runner that records what starts and ends it when told to, or when
 // it is stopped.
 type tools struct {
-	mu     sync.Mutex
-	starts []string // commands, in order
-	hold   bool     // runs last until stopped or let go
-	letGo  chan struct{}
-	ran    map[string]int
+	mu       sync.Mutex
+	starts   []string // commands, in order
+	hold     bool     // runs last until stopped or let go
+	letGo    chan struct{}
+	unusable error
 }
 
 func (r *tools) Dir() string { return "/work" }
+
+func (r *tools) Usable() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.unusable
+}
 
 func (r *tools) Check(execute.Task) error { return nil }
 

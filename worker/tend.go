@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"time"
 
 	"countersign/worker/execute"
 	"countersign/worker/policy"
@@ -241,6 +240,7 @@ func (h *hold) endInMemory(o execute.Outcome) {
 	h.e.mu.Lock()
 	h.rec.Outcome = &o
 	h.phase = phaseDelivering
+	h.e.lookAgain = h.e.lookAgain || o.How == execute.CouldNotStart
 	h.e.signal()
 	h.e.mu.Unlock()
 	h.e.changed()
@@ -307,94 +307,4 @@ func (e *Engine) close(h *hold) {
 		e.happened(EventFinished, h, h.rec.Execution != NotStarted, h.words("ended: "+h.rec.Status()+"."))
 	}
 	e.changed()
-}
-
-// awaitAnswer waits for the operator, warns before the limit, and answers for
-// them past it.
-func (h *hold) awaitAnswer(ctx context.Context) (answer, error) {
-	ctx, cancel := h.whileAlive(ctx)
-	defer cancel(nil)
-	for {
-		left, warned := h.decisionLeft()
-		if left <= 0 {
-			return h.expire()
-		}
-		if left <= warnBefore && !warned {
-			h.e.mu.Lock()
-			h.warned = true
-			h.e.mu.Unlock()
-			h.e.happened(EventExpiring, h, false, h.words("a decision is due within a minute."))
-		}
-		next := min(left, lookEvery)
-		if left > warnBefore {
-			next = min(left-warnBefore, lookEvery)
-		}
-		slept := h.e.clock.Boot()
-		timer := time.NewTimer(next)
-		select {
-		case a := <-h.answers:
-			timer.Stop()
-			h.e.mu.Lock()
-			h.e.expiries = 0
-			h.e.mu.Unlock()
-			return a, nil
-		case <-ctx.Done():
-			timer.Stop()
-			return answer{}, context.Cause(ctx)
-		case <-timer.C:
-			h.grantAfterGap(h.e.clock.Boot() - slept - next)
-		}
-	}
-}
-
-const (
-	warnBefore = time.Minute
-	atLeast    = time.Minute     // a decision has at least this long once shown
-	lookEvery  = 5 * time.Second // how often a wait looks whether the machine slept
-	gapOver    = 3 * time.Second // a timer this late means that it did
-)
-
-func (h *hold) decisionLeft() (left time.Duration, warned bool) {
-	h.e.mu.Lock()
-	defer h.e.mu.Unlock()
-	return h.decideBy - h.e.clock.Boot(), h.warned
-}
-
-// grantAfterGap gives the operator a minute where the machine slept through the
-// time they had.
-func (h *hold) grantAfterGap(late time.Duration) {
-	if late <= gapOver {
-		return
-	}
-	h.e.mu.Lock()
-	h.decideBy = max(h.decideBy, h.e.clock.Boot()+atLeast)
-	h.e.mu.Unlock()
-}
-
-// expire answers for an operator who did not: the item is declined in words, or
-// released where they had paused. Two in a row mean that they are away.
-func (h *hold) expire() (answer, error) {
-	e := h.e
-	e.mu.Lock()
-	if e.paused || e.away {
-		e.mu.Unlock()
-		return answer{}, errReleased
-	}
-	e.expiries++
-	away := e.expiries >= 2
-	e.away = away
-	if away {
-		for _, other := range e.holds {
-			if other != h && other.phase == phaseWaiting {
-				other.loseLife(errReleased)
-			}
-		}
-		e.signal()
-	}
-	e.mu.Unlock()
-	e.happened(EventExpired, h, false, h.words("nobody answered in time. It was declined; nothing ran."))
-	if away {
-		e.happened(EventAway, nil, false, "Two decisions in a row expired, so claiming stopped. It resumes when you are back.")
-	}
-	return answer{decision: Expired, by: ownName, words: "nobody answered in time"}, nil
 }
