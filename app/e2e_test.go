@@ -411,8 +411,21 @@ func TestEndToEndKilledWhileAnItemWaits(t *testing.T) {
 }
 
 func TestEndToEndKilledWhileACommandRuns(t *testing.T) {
+	for name, c := range map[string]struct {
+		generation harness.Generation
+		exit       int
+		said       string
+	}{
+		"a harness that calls it unknown once the lease lapsed":   {harness.Newest, 4, "work_outcome_unknown"},
+		"a harness that would hand it to another is told at once": {harness.WithAccept, 0, "[exit 125]"},
+	} {
+		t.Run(name, func(t *testing.T) { killedWhileRunning(t, c.generation, c.exit, c.said) })
+	}
+}
+
+func killedWhileRunning(t *testing.T, generation harness.Generation, exit int, said string) {
 	l := newLab(t)
-	client := l.hostHarness(harness.Options{Lease: time.Second}, nil)
+	l.hostHarness(harness.Options{Lease: time.Second, Generation: generation}, nil)
 	w := l.work("--approve", "all", "--lease-ms", "1000")
 	e := l.enqueue("s1", "8s", "exec", "--", "echo $$ >> runs; exec sleep 600")
 	eventually(t, "the command runs", func() bool { return strings.HasSuffix(l.file("runs"), "\n") })
@@ -427,18 +440,15 @@ func TestEndToEndKilledWhileACommandRuns(t *testing.T) {
 		out, _, _ := l.run("history", "--outcome", "interrupted")
 		return strings.Contains(out, "Interrupted")
 	})
-	if exit := e.wait(); exit != 4 {
-		t.Errorf("the session was told exit %d: %s", exit, e.out.String())
+	if code := e.wait(); code != exit || !strings.Contains(e.out.String(), said) {
+		t.Errorf("the session was told exit %d: %s", code, e.out.String())
 	}
 	// Other work is done, so this one was passed over, not merely late.
-	if exit := l.enqueue("s2", "50s", "exec", "--", "true").wait(); exit != 0 {
-		t.Errorf("the next item: exit %d", exit)
+	if code := l.enqueue("s2", "50s", "exec", "--", "true").wait(); code != 0 {
+		t.Errorf("the next item: exit %d", code)
 	}
 	if n := strings.Count(l.file("runs"), "\n"); n != 1 {
 		t.Errorf("it ran %d times", n)
-	}
-	if _, err := client.Session(t.Context(), "s1"); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -675,6 +685,13 @@ func TestEndToEndUnusableStartsAreToldWithNameValueAndExpectation(t *testing.T) 
 		if code != 2 || !strings.Contains(errs, c.want) {
 			t.Errorf("%v: exit %d, %s\nwant %s", c.args, code, errs, c.want)
 		}
+	}
+	open := filepath.Join(t.TempDir(), "open")
+	if err := os.Mkdir(open, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := l.run(append(at, "--data-dir", open)...); code != 2 || !strings.Contains(errs, "run: chmod 0700 "+open) {
+		t.Errorf("an open data directory: exit %d, %s", code, errs)
 	}
 	if _, err := os.Stat(l.data); !errors.Is(err, os.ErrNotExist) {
 		t.Error("a start that was refused made the data directory")

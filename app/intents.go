@@ -154,9 +154,13 @@ func raiseFirst(ctx context.Context, dir string) error {
 	defer cancel()
 	status, err := client.Status(ctx)
 	var none *control.NotRunning
+	for errors.As(err, &none) && ctx.Err() == nil { // the first one may just be starting
+		time.Sleep(100 * time.Millisecond)
+		status, err = client.Status(ctx)
+	}
 	switch {
 	case errors.As(err, &none):
-		return &inUse{dir} // it is starting, ending, or stuck
+		return &inUse{dir} // it is ending, or stuck
 	case err != nil:
 		return err
 	case !status.Window:

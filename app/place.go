@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 
 	"countersign/app/config"
+	"countersign/app/control"
 
 	"github.com/adrg/xdg"
 	"github.com/gofrs/flock"
@@ -61,6 +62,9 @@ func (p place) open() (release func(), err error) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("make the directory %s: %w", dir, err)
 		}
+	}
+	if err := control.Private(p.data); err != nil {
+		return nil, &config.Invalid{Name: "--data-dir", Value: p.data, Expected: err.Error()}
 	}
 	lock := flock.New(filepath.Join(p.data, "lock"), flock.SetPermissions(0o600))
 	got, err := lock.TryLock()

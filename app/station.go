@@ -152,13 +152,17 @@ func (s *station) engine(ctx context.Context, c config.Connection, env []string,
 // the engines have ended by themselves. With the cause worker.ErrQuitWhenDone
 // what runs may end by itself; with any other it has the grace period.
 func (s *station) run(ctx context.Context) error {
+	socket, err := control.Listen(s.place.data)
+	if err != nil {
+		return err
+	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	beside, endBeside := context.WithCancel(context.WithoutCancel(ctx))
 	var around sync.WaitGroup
 	around.Go(func() {
 		server := control.Server{Desk: s.desk, Raise: s.raise, Version: version, Log: s.log}
-		if err := server.Serve(beside, s.place.data); err != nil {
+		if err := server.Serve(beside, socket); err != nil {
 			fail(err)
 		}
 	})

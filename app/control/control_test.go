@@ -73,7 +73,7 @@ func serve(t *testing.T, dir string, s *Server) *Client {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- s.serve(ctx, l) }()
+	go func() { ended <- s.Serve(ctx, l) }()
 	client := NewClient(dir)
 	t.Cleanup(func() {
 		client.Close()

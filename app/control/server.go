@@ -23,17 +23,18 @@ type Server struct {
 	Log     *slog.Logger
 }
 
-// Serve answers on the control socket in dir until ctx ends. The caller holds
-// the lock of the data directory: a socket that is there is a leftover.
-func (s *Server) Serve(ctx context.Context, dir string) error {
+// Listen opens the control socket in dir. The caller holds the lock of the data
+// directory: a socket that is there is a leftover.
+func Listen(dir string) (net.Listener, error) {
 	l, err := listen(dir)
 	if err != nil {
-		return fmt.Errorf("open the control socket: %w", err)
+		return nil, fmt.Errorf("open the control socket: %w", err)
 	}
-	return s.serve(ctx, l)
+	return l, nil
 }
 
-func (s *Server) serve(ctx context.Context, l net.Listener) error {
+// Serve answers on what Listen opened until ctx ends, and closes it.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: 5 * time.Second,

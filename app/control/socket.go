@@ -27,7 +27,7 @@ type peerConn struct {
 // listen opens the control socket in dir, mode 0600. The directory must be
 // this user's alone: between bind and chmod it is what protects the socket.
 func listen(dir string) (net.Listener, error) {
-	if err := private(dir); err != nil {
+	if err := Private(dir); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(dir, SocketName)

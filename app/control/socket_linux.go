@@ -68,8 +68,9 @@ func descends(pid, of int) bool {
 	return false
 }
 
-// private refuses a directory that is not this user's alone.
-func private(dir string) error {
+// Private returns an error, with what to do, for a directory that is not this
+// user's alone.
+func Private(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return err
