@@ -94,7 +94,7 @@ func (h *hold) expire() (answer, error) {
 	e.away = away
 	if away {
 		for _, other := range e.holds {
-			if other != h && other.phase == phaseWaiting {
+			if other != h && other.phase == phaseWaiting && !other.answered {
 				other.loseLife(errReleased)
 			}
 		}

@@ -264,11 +264,18 @@ func jitter(d time.Duration) time.Duration {
 	return d/2 + rand.N(d/2+1)
 }
 
+// pollInterval is short while a session is active: something of it is held, or
+// was a moment ago.
 func (e *Engine) pollInterval() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.holds) > 0 || e.clock.Boot() < e.busyUntil {
+	if e.clock.Boot() < e.busyUntil {
 		return e.cfg.Poll.Active
+	}
+	for _, h := range e.holds {
+		if h.phase != phaseDelivering {
+			return e.cfg.Poll.Active
+		}
 	}
 	return e.cfg.Poll.Idle
 }

@@ -25,7 +25,7 @@ func (h *hold) deliver(ctx context.Context, unanswered bool) {
 		h.recordDelivery(StepDelivering, "", func(f *Facts) { f.Delivery = Delivering })
 	}
 	result, failed := h.report()
-	shortened := false
+	shortened, noted := false, ""
 	first := h.e.clock.Boot()
 	for failures := 0; ; failures++ {
 		err := h.complete(ctx, result, failed)
@@ -48,9 +48,9 @@ func (h *hold) deliver(ctx context.Context, unanswered bool) {
 			return
 		case errors.As(err, &lost) && lost.MaybeApplied:
 			unanswered = true
-			h.note(StepDelivering, CompletionUnconfirmed+": "+err.Error())
+			noted = h.noteOnce(noted, CompletionUnconfirmed+": "+err.Error())
 		default:
-			h.note(StepDelivering, "not delivered yet: "+err.Error())
+			noted = h.noteOnce(noted, "not delivered yet: "+err.Error())
 		}
 		if h.e.clock.Boot()-first > deliverWithin {
 			h.delivered(Undelivered, CompletionUndelivered+": given up after 24 h: "+err.Error())
@@ -60,6 +60,15 @@ func (h *hold) deliver(ctx context.Context, unanswered bool) {
 			return // quitting: the journal has the result
 		}
 	}
+}
+
+// noteOnce notes why a delivery goes on, unless that was the last reason too: a
+// day of retries is not a thousand notes.
+func (h *hold) noteOnce(last, reason string) string {
+	if reason != last {
+		h.note(StepDelivering, reason)
+	}
+	return reason
 }
 
 // report is what complete carries: the outcome's result, or the words of a

@@ -72,7 +72,10 @@ func TestADeliveryIsRetriedForADayWithItsLeaseRenewedAndNoRunningSlot(t *testing
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.script.offer(item("i1", "a", "first"))
 		b.script.on("complete", broken)
-		b.start(approveAll, func(c *worker.Config) { c.MaxRunning = 1 })
+		b.start(approveAll, func(c *worker.Config) {
+			c.MaxRunning = 1
+			c.Poll.Active, c.Poll.Idle = 30*time.Second, time.Minute // this test is long
+		})
 		settle(10 * time.Minute)
 		if got := len(b.script.made("heartbeat")); got < 29 {
 			t.Errorf("%d heartbeats in 10 minutes of delivering", got)
