@@ -62,19 +62,20 @@ func Play(ctx context.Context, client *harness.Client, worker Worker, log *slog.
 	var all sync.WaitGroup
 	for _, session := range []struct {
 		after time.Duration
+		id    string
 		title string
 		play  func(context.Context, *agent) error
 	}{
-		{0, "Fix the rounding of discounts", fixRounding},
-		{4 * time.Second, "Audit the receipts", auditReceipts},
-		{9 * time.Second, "Watch the shop overnight", stoppedMidway},
-		{15 * time.Second, "A second look at the changes", takenByAnother},
+		{0, "sess_rounding", "Fix the rounding of discounts", fixRounding},
+		{4 * time.Second, "sess_audit", "Audit the receipts", auditReceipts},
+		{9 * time.Second, "sess_overnight", "Watch the shop overnight", stoppedMidway},
+		{15 * time.Second, "sess_second_look", "A second look at the changes", takenByAnother},
 	} {
 		all.Go(func() {
 			if !pause(ctx, session.after) {
 				return
 			}
-			err := start(ctx, client, worker, session.title, session.play)
+			err := start(ctx, client, worker, harness.NewSession{ID: session.id, EnvironmentID: Environment, Title: session.title}, session.play)
 			if err != nil && ctx.Err() == nil {
 				log.Warn("a demo session ended early", "session", session.title, "error", err)
 			}
@@ -97,8 +98,8 @@ type agent struct {
 	session string
 }
 
-func start(ctx context.Context, client *harness.Client, other Worker, title string, play func(context.Context, *agent) error) error {
-	s, err := client.CreateSession(ctx, harness.NewSession{EnvironmentID: Environment, Title: title})
+func start(ctx context.Context, client *harness.Client, other Worker, n harness.NewSession, play func(context.Context, *agent) error) error {
+	s, err := client.CreateSession(ctx, n)
 	if err != nil {
 		return err
 	}

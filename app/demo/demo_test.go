@@ -120,7 +120,7 @@ func (s *stage) file(name string) string {
 
 func played(ctx context.Context, t *testing.T, s *stage, play func(context.Context, *agent) error) {
 	t.Helper()
-	if err := start(ctx, s.client, s.other, "a session", play); err != nil {
+	if err := start(ctx, s.client, s.other, harness.NewSession{EnvironmentID: Environment}, play); err != nil {
 		t.Error(err)
 	}
 }
@@ -168,7 +168,7 @@ func TestALeaseIsTakenAwayUnlessTheOperatorWasQuick(t *testing.T) {
 		}
 		ended := make(chan error, 1)
 		go func() {
-			ended <- start(context.Background(), client, Worker{"another", h.GiveAway, worker.Complete}, "s", takenByAnother)
+			ended <- start(context.Background(), client, Worker{"another", h.GiveAway, worker.Complete}, harness.NewSession{EnvironmentID: Environment}, takenByAnother)
 		}()
 		time.Sleep(time.Second)
 		item, found, err := worker.Claim(context.Background(), "w1")

@@ -88,7 +88,7 @@ func takenByAnother(ctx context.Context, a *agent) error {
 	if err := a.other.GiveAway(ctx, item.ID, a.other.ID); err != nil {
 		return nil // it was accepted, declined or released in time
 	}
-	if !pause(ctx, 20*time.Second) {
+	if !pause(ctx, 8*time.Second) { // well inside its lease
 		return nil
 	}
 	done, err := json.Marshal(wire.ExecResult{Stdout: "done on another machine\n"})
