@@ -98,7 +98,7 @@ func (c *demoCommand) play(a assembly) error {
 	if err != nil {
 		return err
 	}
-	sessions := demo.Worker{ID: "another machine", GiveAway: h.GiveAway, Complete: other.Complete}
+	sessions := demo.Rival{ID: "another machine", GiveAway: h.GiveAway, Complete: other.Complete}
 	hello := "This is the demo: sample sessions ask for work on a small project in " + work + ". Nothing runs before you approve it."
 	return openWindow(a, " – demo", hello, func(ctx context.Context) {
 		demo.Play(ctx, harness.NewClient(origin, key, nil), sessions, a.log)

@@ -58,7 +58,7 @@ func CopyProject(dir string) error {
 type GiveAway func(ctx context.Context, itemID, worker string) error
 
 // Play has the sessions ask for their work until all have ended or ctx ends.
-func Play(ctx context.Context, client *harness.Client, worker Worker, log *slog.Logger) {
+func Play(ctx context.Context, client *harness.Client, rival Rival, log *slog.Logger) {
 	var all sync.WaitGroup
 	for _, session := range []struct {
 		after time.Duration
@@ -75,7 +75,7 @@ func Play(ctx context.Context, client *harness.Client, worker Worker, log *slog.
 			if !pause(ctx, session.after) {
 				return
 			}
-			err := start(ctx, client, worker, harness.NewSession{ID: session.id, EnvironmentID: Environment, Title: session.title}, session.play)
+			err := start(ctx, client, rival, harness.NewSession{ID: session.id, EnvironmentID: Environment, Title: session.title}, session.play)
 			if err != nil && ctx.Err() == nil {
 				log.Warn("a demo session ended early", "session", session.title, "error", err)
 			}
@@ -84,8 +84,8 @@ func Play(ctx context.Context, client *harness.Client, worker Worker, log *slog.
 	all.Wait()
 }
 
-// Worker is the other worker that takes an item away.
-type Worker struct {
+// Rival is the other worker that takes an item away.
+type Rival struct {
 	ID       string
 	GiveAway GiveAway
 	Complete func(ctx context.Context, itemID, worker string, result json.RawMessage, failed bool) error
@@ -94,11 +94,11 @@ type Worker struct {
 // agent is one session as its agent sees it.
 type agent struct {
 	client  *harness.Client
-	other   Worker
+	other   Rival
 	session string
 }
 
-func start(ctx context.Context, client *harness.Client, other Worker, n harness.NewSession, play func(context.Context, *agent) error) error {
+func start(ctx context.Context, client *harness.Client, other Rival, n harness.NewSession, play func(context.Context, *agent) error) error {
 	s, err := client.CreateSession(ctx, n)
 	if err != nil {
 		return err

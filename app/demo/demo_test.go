@@ -39,7 +39,7 @@ func (h inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 type stage struct {
 	client *harness.Client
 	worker *api.Client
-	other  Worker
+	other  Rival
 	dir    string
 
 	mu    sync.Mutex
@@ -65,7 +65,7 @@ func onStage(t *testing.T, decide func(task execute.Task) bool, test func(ctx co
 		if s.worker, err = api.New(api.Options{Origin: "http://localhost", EnvironmentID: Environment, Transport: transport}); err != nil {
 			t.Fatal(err)
 		}
-		s.other = Worker{ID: "another", GiveAway: h.GiveAway, Complete: s.worker.Complete}
+		s.other = Rival{ID: "another", GiveAway: h.GiveAway, Complete: s.worker.Complete}
 		runner, err := execute.New(execute.Options{Dir: s.dir})
 		if err != nil {
 			t.Fatal(err)
@@ -168,7 +168,7 @@ func TestALeaseIsTakenAwayUnlessTheOperatorWasQuick(t *testing.T) {
 		}
 		ended := make(chan error, 1)
 		go func() {
-			ended <- start(context.Background(), client, Worker{"another", h.GiveAway, worker.Complete}, harness.NewSession{EnvironmentID: Environment}, takenByAnother)
+			ended <- start(context.Background(), client, Rival{"another", h.GiveAway, worker.Complete}, harness.NewSession{EnvironmentID: Environment}, takenByAnother)
 		}()
 		time.Sleep(time.Second)
 		item, found, err := worker.Claim(context.Background(), "w1")
