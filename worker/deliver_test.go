@@ -72,10 +72,7 @@ func TestADeliveryIsRetriedForADayWithItsLeaseRenewedAndNoRunningSlot(t *testing
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.script.offer(item("i1", "a", "first"))
 		b.script.on("complete", broken)
-		b.start(approveAll, func(c *worker.Config) {
-			c.MaxRunning = 1
-			c.Poll.Active, c.Poll.Idle = 30*time.Second, time.Minute // this test is long
-		})
+		b.start(approveAll, func(c *worker.Config) { c.MaxRunning = 1 })
 		settle(10 * time.Minute)
 		if got := len(b.script.made("heartbeat")); got < 29 {
 			t.Errorf("%d heartbeats in 10 minutes of delivering", got)
@@ -83,11 +80,13 @@ func TestADeliveryIsRetriedForADayWithItsLeaseRenewedAndNoRunningSlot(t *testing
 		b.script.offer(item("i2", "b", "second"))
 		settle(time.Minute)
 		b.wantStarts("first", "second")
-		settle(23 * time.Hour)
+		b.clock.suspend(23 * time.Hour)
+		settle(5 * time.Minute)
 		if got := b.last(); got.Closed {
 			t.Errorf("given up before a day: %q", got.Delivery)
 		}
-		settle(2 * time.Hour)
+		b.clock.suspend(2 * time.Hour)
+		settle(5 * time.Minute)
 		if got := b.last(); got.Delivery != worker.Undelivered || !got.Closed {
 			t.Errorf("after a day: %q, closed %v", got.Delivery, got.Closed)
 		}
