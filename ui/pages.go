@@ -21,8 +21,8 @@ type historyRow struct {
 }
 
 // pages is the part of a search's answer that is in memory. Pages are read one
-// after another as rows are asked for, and forgotten again when far away; where
-// each begins is remembered. UI thread only.
+// after another as rows are asked for, and forgotten again when they have not
+// been drawn for long; where each begins is remembered. UI thread only.
 type pages struct {
 	load    func(before worker.HoldID, page int)
 	kept    map[int][]historyRow
@@ -30,11 +30,12 @@ type pages struct {
 	starts  []worker.HoldID // starts[n] is the Before of page n; page 0 begins at 0
 	rows    int             // known so far, over all pages
 	ended   bool            // there is no further page
-	lastUse int             // the page asked for last
+	used    map[int]int     // when each page was last drawn, counted in uses
+	uses    int
 }
 
 func newPages(load func(worker.HoldID, int)) *pages {
-	return &pages{load: load, kept: map[int][]historyRow{}, asked: map[int]bool{}, starts: []worker.HoldID{0}}
+	return &pages{load: load, kept: map[int][]historyRow{}, asked: map[int]bool{}, used: map[int]int{}, starts: []worker.HoldID{0}}
 }
 
 // put takes in a page that was read.
@@ -45,6 +46,7 @@ func (p *pages) put(n int, holds []worker.Hold) {
 		rows[i] = newHistoryRow(h)
 	}
 	p.kept[n] = rows
+	p.use(n)
 	if n == len(p.starts)-1 && !p.ended {
 		p.rows += len(rows)
 		if len(rows) < pageSize {
@@ -56,20 +58,24 @@ func (p *pages) put(n int, holds []worker.Hold) {
 	p.forget()
 }
 
-// forget drops the pages farthest from where the operator is.
+// forget drops the pages that were not drawn for longest.
 func (p *pages) forget() {
 	for len(p.kept) > pagesKept {
-		far := p.lastUse
+		oldest, when := 0, p.uses+1
 		for n := range p.kept {
-			if distance(n, p.lastUse) > distance(far, p.lastUse) {
-				far = n
+			if p.used[n] < when {
+				oldest, when = n, p.used[n]
 			}
 		}
-		delete(p.kept, far)
+		delete(p.kept, oldest)
+		delete(p.used, oldest)
 	}
 }
 
-func distance(a, b int) int { return max(a-b, b-a) }
+func (p *pages) use(n int) {
+	p.uses++
+	p.used[n] = p.uses
+}
 
 // length is how many rows there are to scroll through: those known, and one more
 // as long as there may be more.
@@ -87,8 +93,8 @@ func (p *pages) row(i int) (historyRow, bool) {
 		return historyRow{}, false
 	}
 	n := i / pageSize
-	p.lastUse = n
 	if rows, ok := p.kept[n]; ok {
+		p.use(n)
 		if i%pageSize < len(rows) {
 			return rows[i%pageSize], true
 		}

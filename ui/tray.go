@@ -85,7 +85,7 @@ func (t *tray) build() {
 	w := t.u.window
 	open := func(a action) func() {
 		return func() {
-			t.u.Raise()
+			t.u.raise()
 			if a != doNothing {
 				w.do(a)
 			}
@@ -130,7 +130,7 @@ func (t *tray) fill() {
 
 // openItem shows a waiting item in the window. It never decides.
 func (t *tray) openItem(id worker.HoldID) {
-	t.u.Raise()
+	t.u.raise()
 	t.u.window.do(doQueue)
 	t.u.window.queue.selectItem(id)
 }

@@ -124,6 +124,7 @@ func New(o Options) *UI {
 	u.pacer = &pacer{
 		dirty: make(chan struct{}, 1), interval: u.interval, tick: u.tick, paint: u.repaint,
 	}
+	u.snap = u.Desk.Snapshot() // so that the first frame is whole; nothing runs yet that it could wait for
 	u.watchFocus()
 	u.start(u.pacer.run)
 	u.start(u.notices.run)
@@ -154,6 +155,7 @@ func (o Options) withDefaults() Options {
 func (u *UI) Show() {
 	u.visible.Store(true)
 	u.watched.Store(true)
+	u.window.draw() // with what is known, so that it never opens blank or stale
 	u.window.shown()
 	u.window.win.Show()
 	u.Changed()
@@ -161,11 +163,11 @@ func (u *UI) Show() {
 
 // Raise opens the window and asks for it to come to the front. Any goroutine
 // may call it: a second start of the program does.
-func (u *UI) Raise() {
-	u.OnUI(func() {
-		u.Show()
-		u.window.win.RequestFocus()
-	})
+func (u *UI) Raise() { u.OnUI(u.raise) }
+
+func (u *UI) raise() {
+	u.Show()
+	u.window.win.RequestFocus()
 }
 
 // Changed asks for a repaint soon. It never blocks.

@@ -265,7 +265,9 @@ func (w *window) do(a action) {
 	case doHistory:
 		w.goTo(w.railHistory)
 	case doSearch:
-		w.goTo(w.railHistory)
+		if !w.history.root.Visible() {
+			w.goTo(w.railHistory)
+		}
 		w.win.Canvas().Focus(w.history.search)
 	case doLeave:
 		w.win.Canvas().Unfocus()

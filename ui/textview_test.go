@@ -1,0 +1,114 @@
+package ui
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/test"
+
+	"countersign/worker/execute"
+)
+
+func newTestView(t *testing.T) *textView {
+	t.Helper()
+	test.NewTempApp(t).Settings().SetTheme(NewTheme())
+	v := newTextView()
+	w := test.NewTempWindow(t, v.themed())
+	w.Resize(fyne.NewSize(600, 300))
+	v.onScreen = func() bool { return true }
+	return v
+}
+
+func TestWrappingLosesNothingAndCutsNoCharacter(t *testing.T) {
+	v := newTestView(t)
+	for _, text := range []string{
+		"", "short", strings.Repeat("0123456789", 1000), strings.Repeat("héllo wörld ", 300),
+		strings.Repeat("漢字", 500), strings.Repeat("👩‍💻", 300), "a" + strings.Repeat(" ", 500) + "b",
+	} {
+		v.setLines(numbered(text, body), false)
+		var all strings.Builder
+		for _, r := range v.rows {
+			piece := v.lines[r.line].Text[r.from:r.to]
+			if !utf8.ValidString(piece) {
+				t.Errorf("%.20q…: a character is cut in %q", text, piece)
+			}
+			if len(piece) > 4096 {
+				t.Errorf("%.20q…: a row of %d bytes", text, len(piece))
+			}
+			all.WriteString(piece)
+		}
+		var want strings.Builder
+		for _, l := range v.lines {
+			want.WriteString(l.Text)
+		}
+		if all.String() != want.String() {
+			t.Errorf("%.20q…: the rows together are not the text", text)
+		}
+	}
+}
+
+func TestRowsFitTheWidth(t *testing.T) {
+	v := newTestView(t)
+	for _, text := range []string{strings.Repeat("m", 1000), strings.Repeat("漢", 500), strings.Repeat("ж", 500)} {
+		v.setLines(numbered(text, body), false)
+		for _, r := range v.rows {
+			piece := v.lines[r.line].Text[r.from:r.to]
+			w := fyne.MeasureText(piece, 14, fyne.TextStyle{Monospace: true}).Width
+			if w > v.Size().Width-gutter {
+				t.Fatalf("%.10q…: a row is %.0f wide, there is room for %.0f", text, w, v.Size().Width-gutter)
+			}
+		}
+	}
+}
+
+func TestLinesStaySeenWhenTheWindowIsResized(t *testing.T) {
+	v := newTestView(t)
+	v.setLines(numbered(strings.Repeat(strings.Repeat("word ", 40)+"\n", 50)+"end", body), false)
+	for range 100 {
+		v.page(1)
+	}
+	if n := v.unseen(); n != 0 {
+		t.Fatalf("%d lines unseen after paging to the end", n)
+	}
+	v.Resize(fyne.NewSize(300, 200))
+	if n := v.unseen(); n != 0 {
+		t.Errorf("%d lines unseen after a resize", n)
+	}
+}
+
+func TestJumpingToTheEndDoesNotSeeTheMiddle(t *testing.T) {
+	v := newTestView(t)
+	v.setLines(numbered(strings.Repeat("x\n", 1000), body), false)
+	v.look()
+	v.page(1 << 20)
+	if n := v.unseen(); n < 900 {
+		t.Errorf("%d lines unseen after a jump over a thousand", n)
+	}
+}
+
+func TestTwoMegabytesAreShownWithoutAStutter(t *testing.T) {
+	v := newTestView(t)
+	text := strings.Repeat(strings.Repeat("x", 99)+"\n", 10_000) + strings.Repeat("y", 1_000_000)
+	start := time.Now()
+	v.setLines(numbered(text, body), false)
+	t.Logf("2 MB wrapped and shown in %v", time.Since(start))
+	if len(v.rows) < 20_000 {
+		t.Errorf("%d rows", len(v.rows))
+	}
+}
+
+func BenchmarkTwoMegabyteCommand(b *testing.B) {
+	test.NewTempApp(b).Settings().SetTheme(NewTheme())
+	v := newTextView()
+	v.Resize(fyne.NewSize(700, 500))
+	text := strings.Repeat(strings.Repeat("x", 99)+"\n", 20_000)
+	task := execute.Task{Kind: "exec", Command: text}
+	h := execItem(1, "x").Hold
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		v.setLines(shown(h, task, nil), false)
+	}
+}
