@@ -29,7 +29,7 @@ type detail struct {
 	root     *fyne.Container
 	onScreen func() bool // whether its place is the one in the window
 
-	name, left, code *widget.Label
+	name, left       *widget.Label
 	kind, mark       *widget.Icon
 	word             *canvas.Text
 	facts            *factGrid
@@ -62,14 +62,14 @@ func newDetail(u *UI, k *keys, onScreen func() bool, do func(action)) *detail {
 	d.kind, d.mark = widget.NewIcon(nil), widget.NewIcon(nil)
 	d.word = canvas.NewText("", color.Black)
 	d.word.TextStyle.Bold = true
-	d.left, d.code = widget.NewLabel(""), caption("")
+	d.left = widget.NewLabel("")
 	d.facts = newFactGrid()
 	d.outcome = widget.NewLabel("")
 	d.outcome.Wrapping = fyne.TextWrapWord
 	d.outcome.Hide()
 	head := container.NewBorder(nil, nil,
 		container.NewHBox(d.kind, d.name, d.mark, container.NewCenter(d.word)),
-		container.NewHBox(d.left, d.code))
+		d.left)
 	d.panes = &panes{doc: d.doc, steps: d.steps, out: d.out}
 	d.out.cameOrWent = d.panes.layoutAgain
 	d.panes.box = container.New(d.panes, d.doc.themed(), d.out.root, d.steps.themed())
@@ -119,7 +119,7 @@ func (d *detail) show(v worker.View, s section) {
 	}
 	d.whole.Show()
 	d.drawHead(v, s)
-	d.facts.set(v, d.task, d.u.Now())
+	d.facts.set(v, s, d.task, d.u.Now())
 	d.drawOutcome(v)
 	if len(v.Steps) != d.stepCount {
 		d.stepCount = len(v.Steps)
@@ -142,12 +142,11 @@ func (d *detail) drawHead(v worker.View, s section) {
 	if v.Decision == worker.Undecided && s == waiting && v.DecisionLeft > 0 {
 		left = "expires in " + countdown(v.DecisionLeft)
 	}
-	setText(d.left, left)
 	d.left.Importance = widget.MediumImportance
 	if v.DecisionLeft < time.Minute {
 		d.left.Importance = widget.DangerImportance
 	}
-	setText(d.code, "code "+code(v.Digest))
+	setText(d.left, left)
 }
 
 func (d *detail) drawOutcome(v worker.View) {

@@ -16,8 +16,8 @@ import (
 
 // factGrid says where an item comes from and where it would run.
 type factGrid struct {
-	box                                    *fyne.Container
-	session, connection, dir, asked, limit *widget.Label
+	box                                                 *fyne.Container
+	session, connection, dir, asked, limit, lease, item *widget.Label
 }
 
 func newFactGrid() *factGrid {
@@ -28,7 +28,7 @@ func newFactGrid() *factGrid {
 		return l
 	}
 	g.session, g.connection, g.dir = value(), value(), value()
-	g.asked, g.limit = value(), value()
+	g.asked, g.limit, g.lease, g.item = value(), value(), value(), value()
 	form := func(pairs ...any) *fyne.Container {
 		c := container.New(layout.NewFormLayout())
 		for i := 0; i < len(pairs); i += 2 {
@@ -40,16 +40,16 @@ func newFactGrid() *factGrid {
 		return c
 	}
 	columns := container.NewGridWithColumns(2,
-		form("Session", g.session, "Connection", g.connection),
-		form("Asked", g.asked, "Time limit", g.limit))
+		form("Session", g.session, "Connection", g.connection, "Lease", g.lease),
+		form("Asked", g.asked, "Time limit", g.limit, "Item", g.item))
 	wide := form("Runs in", g.dir)
 	g.box = container.NewStack(container.NewThemeOverride(
 		container.NewVBox(columns, wide), dense{NewTheme(), 2, 3, false}))
 	return g
 }
 
-func (g *factGrid) set(v worker.View, task execute.Task, now time.Time) {
-	setText(g.session, safetext.Clip(v.Item.SessionID, 200))
+func (g *factGrid) set(v worker.View, s section, task execute.Task, now time.Time) {
+	setText(g.session, safetext.Clip(v.Item.SessionID, sessionShown))
 	connection := v.Connection
 	if v.Environment != "" {
 		connection += " · " + safetext.Clip(v.Environment, 60)
@@ -69,4 +69,19 @@ func (g *factGrid) set(v worker.View, task execute.Task, now time.Time) {
 		limit = limitWords(task.TimeLimit)
 	}
 	setText(g.limit, limit)
+	setText(g.lease, leaseWords(v, s))
+	setText(g.item, safetext.Clip(v.Item.ID, 80)+" · code "+code(v.Digest))
+}
+
+// leaseWords says how long the harness leaves the item to us.
+func leaseWords(v worker.View, s section) string {
+	switch {
+	case s == finished || v.LeaseWindow == 0:
+		return "over"
+	case v.Lease <= 0:
+		return "has probably lapsed"
+	case v.AtRisk:
+		return ageWords(v.Lease) + " left, the last renewal was not confirmed"
+	}
+	return ageWords(v.Lease) + " left, renewed while it is held"
 }

@@ -77,14 +77,19 @@ func (h *history) enter() { h.ask(0) }
 // draw looks for what ended meanwhile, unless the operator has scrolled down:
 // rows under the eyes do not move.
 func (h *history) draw() {
-	if h.list.GetScrollOffset() == 0 && h.stale.Swap(false) {
-		h.ask(time.Second)
+	if h.atTop() && h.stale.Swap(false) {
+		h.renew(time.Second, h.atTop)
 	}
 }
 
-// ask asks for the first page and the count anew, after a pause. The question
+func (h *history) atTop() bool { return h.list.GetScrollOffset() == 0 }
+
+// ask asks for the first page and the count anew, after a pause.
+func (h *history) ask(pause time.Duration) { h.renew(pause, func() bool { return true }) }
+
+// renew asks anew and shows the answer if it is welcome by then. The question
 // before it is dropped.
-func (h *history) ask(pause time.Duration) {
+func (h *history) renew(pause time.Duration, welcome func() bool) {
 	if h.question != nil {
 		h.question()
 	}
@@ -100,6 +105,10 @@ func (h *history) ask(pause time.Duration) {
 		}
 		holds, err := h.u.History.Find(ctx, withPage(q, 0))
 		h.answer(ctx, err, func() {
+			if !welcome() {
+				h.stale.Store(true)
+				return
+			}
 			h.pages = fresh
 			h.pages.put(0, holds)
 			h.list.ScrollToOffset(0)
@@ -255,7 +264,7 @@ func (h *history) chooseStatus() {
 }
 
 // choose opens a menu that restricts the search, under its button.
-func (h *history) choose(b *button, any string, values []string, to *string) {
+func (h *history) choose(b *button, all string, values []string, to *string) {
 	item := func(label, value string) *fyne.MenuItem {
 		m := fyne.NewMenuItem(label, func() {
 			*to = value
@@ -267,7 +276,7 @@ func (h *history) choose(b *button, any string, values []string, to *string) {
 		m.Checked = *to == value
 		return m
 	}
-	items := []*fyne.MenuItem{item(any, "")}
+	items := []*fyne.MenuItem{item(all, "")}
 	for _, v := range values {
 		items = append(items, item(v, v))
 	}

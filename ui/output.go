@@ -10,6 +10,7 @@ import (
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/container"
+	"fyne.io/fyne/v2/widget"
 
 	"countersign/worker/execute"
 	"countersign/worker/safetext"
@@ -26,7 +27,8 @@ const (
 type output struct {
 	u    *UI
 	root *fyne.Container
-	head *labelled
+	head *fyne.Container
+	text *widget.Label // what part is shown
 	view *textView
 
 	cameOrWent     func() // told when there is output to show, or none any more
@@ -36,23 +38,17 @@ type output struct {
 	from, count    int // the stretch that is shown begins here, of so many lines
 }
 
-// labelled is a caption with buttons behind it.
-type labelled struct {
-	box  *fyne.Container
-	text interface{ SetText(string) }
-}
-
 func newOutput(u *UI, k *keys) *output {
 	o := &output{u: u, view: newTextView()}
 	o.view.keys = k
-	text := caption("")
+	o.text = caption("")
 	o.earlier = newButton("Earlier", "", nil, func() { o.turn(-1) })
 	o.later = newButton("Later", "", nil, func() { o.turn(1) })
 	o.earlier.flat, o.later.flat = true, true
 	o.earlier.Hide()
 	o.later.Hide()
-	o.head = &labelled{container.NewBorder(nil, nil, nil, container.NewHBox(o.earlier, o.later), text), text}
-	o.root = container.NewBorder(o.head.box, nil, nil, nil, o.view.themed())
+	o.head = container.NewBorder(nil, nil, nil, container.NewHBox(o.earlier, o.later), o.text)
+	o.root = container.NewBorder(o.head, nil, nil, nil, o.view.themed())
 	o.root.Hide()
 	return o
 }
@@ -105,7 +101,7 @@ func (o *output) show(s stretch) {
 	if len(s.lines) < s.count {
 		words += fmt.Sprintf(", from %s on shown", grouped(s.from+1))
 	}
-	o.head.text.SetText(words)
+	setText(o.text, words)
 	o.earlier.Hidden, o.later.Hidden = s.from == 0, s.from+len(s.lines) >= s.count
 	o.view.setLines(s.lines, true)
 	if came := len(s.lines) > 0; came != o.root.Visible() {
@@ -116,7 +112,7 @@ func (o *output) show(s stretch) {
 		o.view.toEnd()
 	}
 	o.settle()
-	o.head.box.Refresh()
+	o.head.Refresh()
 }
 
 // page scrolls by whole screens, and reports whether there was anything to

@@ -24,14 +24,14 @@ type historyRow struct {
 // after another as rows are asked for, and forgotten again when they have not
 // been drawn for long; where each begins is remembered. UI thread only.
 type pages struct {
-	load    func(before worker.HoldID, page int)
-	kept    map[int][]historyRow
-	asked   map[int]bool
-	starts  []worker.HoldID // starts[n] is the Before of page n; page 0 begins at 0
-	rows    int             // known so far, over all pages
-	ended   bool            // there is no further page
-	used    map[int]int     // when each page was last drawn, counted in uses
-	uses    int
+	load   func(before worker.HoldID, page int)
+	kept   map[int][]historyRow
+	asked  map[int]bool
+	starts []worker.HoldID // starts[n] is the Before of page n; page 0 begins at 0
+	rows   int             // known so far, over all pages
+	ended  bool            // there is no further page
+	used   map[int]int     // when each page was last drawn, counted in uses
+	uses   int
 }
 
 func newPages(load func(worker.HoldID, int)) *pages {

@@ -23,7 +23,6 @@ type sheets struct {
 	win     fyne.Window
 	shown   dialog.Dialog
 	choices []choice
-	closed  func()
 }
 
 func (s *sheets) open() bool { return s.shown != nil }
@@ -68,7 +67,7 @@ func (s *sheets) close() {
 	}
 }
 
-// words is a paragraph of our own for a dialog.
+// paragraph is text of our own for a dialog.
 func paragraph(text string) fyne.CanvasObject {
 	l := widget.NewLabel(text)
 	l.Wrapping = fyne.TextWrapWord
@@ -88,7 +87,7 @@ func (s *sheets) help() {
 	s.show("Keys", dialogRows, nil, choice{label: "Close", key: doLeave})
 }
 
-// ask asks for the operator's words before an item is declined.
+// askWords asks for the operator's words before an item is declined.
 func (s *sheets) askWords(k *keys, about string, decline func(words string)) {
 	words := newField(k, "Why, or what to do instead (may stay empty)", 4)
 	content := container.NewVBox(

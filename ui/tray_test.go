@@ -275,8 +275,8 @@ func TestSeveralConnectionsAreCounted(t *testing.T) {
 	if got, want := whereTo(all), "3 connections, 1 not connected"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	where, state, _, _ := connectionLine(worker.Snapshot{Connections: all}, time.Time{})
-	if where != "c2 · h2 · and 2 more" || !strings.HasPrefix(state, "credentials rejected") {
-		t.Errorf("%q, %q: the connection in trouble is not the one named", where, state)
+	words, _, _ := connectionLine(worker.Snapshot{Connections: all}, time.Time{})
+	if want := "c2 · h2 · and 2 more · credentials rejected · no contact yet"; words != want {
+		t.Errorf("%q, want %q: the connection in trouble is the one to name", words, want)
 	}
 }

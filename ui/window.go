@@ -27,7 +27,7 @@ type window struct {
 	railQueue, railHistory *button
 	pause, stopAll         *button
 	connMark               *widget.Icon
-	conn, state, counts    *widget.Label
+	counts, conn           *widget.Label
 
 	strips                         *fyne.Container
 	harness, unasked, away, spoken *strip
@@ -70,17 +70,14 @@ func (w *window) rail() fyne.CanvasObject {
 
 func (w *window) bar() fyne.CanvasObject {
 	w.connMark = widget.NewIcon(nil)
-	w.conn = widget.NewLabel("")
-	w.conn.Truncation = fyne.TextTruncateEllipsis
-	w.state = caption("")
-	w.state.Truncation = fyne.TextTruncateEllipsis
-	w.counts = widget.NewLabel("")
+	w.counts, w.conn = widget.NewLabel(""), caption("")
 	w.counts.TextStyle.Bold = true
+	w.counts.Truncation, w.conn.Truncation = fyne.TextTruncateEllipsis, fyne.TextTruncateEllipsis
 	w.pause = newButton("Pause", keysOf(doPause), theme.MediaPauseIcon(), func() { w.do(doPause) })
 	w.stopAll = newButton("Stop everything and pause", "", theme.MediaStopIcon(), func() { w.do(doStopAll) })
 	row := container.NewBorder(nil, nil,
-		container.NewPadded(w.connMark), container.NewHBox(container.NewCenter(w.counts), w.pause, w.stopAll),
-		container.NewThemeOverride(container.NewVBox(w.conn, w.state), dense{NewTheme(), 0, 2, false}))
+		container.NewPadded(w.connMark), container.NewHBox(w.pause, w.stopAll),
+		container.NewThemeOverride(container.NewVBox(w.counts, w.conn), dense{NewTheme(), 0, 2, false}))
 	return container.NewVBox(container.NewPadded(row), widget.NewSeparator())
 }
 
@@ -138,9 +135,8 @@ func (w *window) drawBar(s worker.Snapshot) {
 	if w.win.Title() != title {
 		w.win.SetTitle(title)
 	}
-	where, state, icon, tone := connectionLine(s, w.u.Now())
-	setText(w.conn, where)
-	setText(w.state, state)
+	words, icon, tone := connectionLine(s, w.u.Now())
+	setText(w.conn, words)
 	setIcon(w.connMark, icon, tone)
 	setText(w.counts, countsWords(s))
 	if s.Paused {
@@ -176,9 +172,9 @@ func undecided(s worker.Snapshot) int {
 
 // connectionLine says where work comes from and how that connection is: the one
 // that is in trouble, or the first, and how many more there are.
-func connectionLine(s worker.Snapshot, now time.Time) (where, state string, icon fyne.Resource, tone fyne.ThemeColorName) {
+func connectionLine(s worker.Snapshot, now time.Time) (words string, icon fyne.Resource, tone fyne.ThemeColorName) {
 	if len(s.Connections) == 0 {
-		return "No connection is set up", "", theme.ErrorIcon(), theme.ColorNameError
+		return "No connection is set up", theme.ErrorIcon(), theme.ColorNameError
 	}
 	c := s.Connections[0]
 	for _, other := range s.Connections {
@@ -186,11 +182,10 @@ func connectionLine(s worker.Snapshot, now time.Time) (where, state string, icon
 			c = other
 		}
 	}
-	where = c.Name + " · " + hostOf(c.Origin)
+	parts := []string{c.Name, hostOf(c.Origin)}
 	if n := len(s.Connections) - 1; n > 0 {
-		where += fmt.Sprintf(" · and %d more", n)
+		parts = append(parts, fmt.Sprintf("and %d more", n))
 	}
-	var parts []string
 	if c.Environment != "" {
 		parts = append(parts, "environment "+safetext.Clip(c.Environment, 40))
 	}
@@ -205,7 +200,7 @@ func connectionLine(s worker.Snapshot, now time.Time) (where, state string, icon
 	default:
 		parts = append(parts, string(c.State))
 	}
-	return where, strings.Join(append(parts, contactWords(c.LastContact, now)), " · "), icon, tone
+	return strings.Join(append(parts, contactWords(c.LastContact, now)), " · "), icon, tone
 }
 
 func contactWords(last, now time.Time) string {

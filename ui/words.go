@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/theme"
@@ -57,6 +58,9 @@ func shown(h worker.Hold, task execute.Task, err error) []textLine {
 			lines = append(lines, numbered(name+"="+task.Env[name], body)...)
 		}
 	}
+	if utf8.RuneCountInString(h.Item.SessionID) > sessionShown {
+		section("Session", h.Item.SessionID)
+	}
 	switch task.Kind {
 	case wire.KindExec:
 		section("Command", task.Command)
@@ -82,6 +86,10 @@ func numbered(text string, style lineStyle) []textLine {
 	}
 	return lines
 }
+
+// sessionShown is how long a session's name may be in the facts. A longer one is
+// with what is decided on, whole.
+const sessionShown = 200
 
 func bytesWords(n int64) string {
 	switch {
