@@ -305,18 +305,26 @@ func TestEndToEndEveryAwaitCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.work("--approve", "all")
-	running := l.enqueue("running", "3s", "exec", "--", "touch begun; sleep 600")
+	running := l.enqueue("running", "8s", "exec", "--", "touch begun; sleep 600")
 	eventually(t, "the command runs", func() bool { return len(l.ps().Running) == 1 })
 	if code := running.wait(); code != 4 || !strings.Contains(running.out.String(), "work_outcome_unknown, not_retryable") {
 		t.Errorf("accepted and unfinished: exit %d, %s", code, running.out.String())
 	}
-	stopped := l.enqueue("stopped", "2s", "exec", "--", "sleep 601")
-	eventually(t, "the second command runs", func() bool { return len(l.ps().Running) == 2 })
-	if _, err := client.StopSession(t.Context(), "stopped"); err != nil {
+	// Work that arrives for an ended session is stopped from the start.
+	if _, err := client.CreateSession(t.Context(), harness.NewSession{ID: "ended"}); err != nil {
 		t.Fatal(err)
 	}
+	for _, status := range []harness.SessionStatus{harness.SessionRunning, harness.SessionCompleted} {
+		if _, err := client.SetStatus(t.Context(), "ended", status); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stopped := l.enqueue("ended", "200ms", "exec", "--", "touch ended")
 	if code := stopped.wait(); code != 5 || !strings.Contains(stopped.out.String(), "work_lease_lost, not_retryable") {
 		t.Errorf("stopped: exit %d, %s", code, stopped.out.String())
+	}
+	if l.file("ended") != "" {
+		t.Error("it ran")
 	}
 }
 
