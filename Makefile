@@ -29,10 +29,10 @@ build: build-deps go-ok ## build the program to build/countersign
 	$(GO) build $(GOFLAGS_ALL) -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o $(BINARY) ./app
 
 test: test-deps lint e2e-binary ## everything that shows it works: lint, unit tests, end to end
-	COUNTERSIGN_BIN=$(CURDIR)/$(BINARY) $(GO) test -race $(GOFLAGS_ALL) -timeout 15m ./...
+	COUNTERSIGN_BIN=$(CURDIR)/$(BINARY) $(GO) test -race $(GOFLAGS_ALL) -timeout 15m $(TESTFLAGS) ./...
 
 lint: build-deps go-ok ## gofmt, go vet (also for Windows), staticcheck
-	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
+	@unformatted=$$(gofmt -l app assets harness store ui worker); \
 	if [ -n "$$unformatted" ]; then echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet $(GOFLAGS_ALL) ./...
 	CGO_ENABLED=0 GOOS=windows $(GO) build ./worker

@@ -435,7 +435,7 @@ func killedWhileRunning(t *testing.T, generation harness.Generation, exit int, s
 	l := newLab(t)
 	l.hostHarness(harness.Options{Lease: time.Second, Generation: generation}, nil)
 	w := l.work("--approve", "all", "--lease-ms", "1000")
-	e := l.enqueue("s1", "8s", "exec", "--", "echo $$ >> runs; exec sleep 600")
+	e := l.enqueue("s1", "40s", "exec", "--", "echo $$ >> runs; exec sleep 600")
 	eventually(t, "the command runs", func() bool { return strings.HasSuffix(l.file("runs"), "\n") })
 	w.kill()
 	t.Cleanup(func() {
@@ -566,7 +566,7 @@ func TestEndToEndOneInstancePerDataDirectory(t *testing.T) {
 func TestEndToEndATermLetsWorkEndWithinTheGraceAndThenStopsIt(t *testing.T) {
 	l := newLab(t)
 	l.serveHarness("--no-auth")
-	w := l.work("--approve", "all", "--grace", "1500ms")
+	w := l.work("--approve", "all", "--grace", "4s")
 	quick := l.enqueue("quick", "50s", "exec", "--", "touch quick; while [ ! -e go ]; do sleep 0.05; done; echo done")
 	slow := l.enqueue("slow", "50s", "exec", "--", "touch slow; sleep 600")
 	eventually(t, "both run", func() bool {
