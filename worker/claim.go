@@ -91,7 +91,7 @@ func (e *Engine) mayClaim() bool {
 			held++
 		}
 	}
-	return !e.paused && !e.away && !e.quitting && held < e.cfg.MaxHeld && delivering < maxDelivering
+	return !e.paused && !e.away && !e.quitting && !e.journalDown && held < e.cfg.MaxHeld && delivering < maxDelivering
 }
 
 func (e *Engine) claim(ctx context.Context) (item Item, found bool, err error) {
@@ -109,9 +109,9 @@ func (e *Engine) within(ctx context.Context, request func(context.Context) error
 	return request(ctx)
 }
 
-// take opens a hold for a claimed item and has it tended, unless the item is
-// held here already: then it is the same hold. sent is the Boot at which the
-// claim was sent, from which the lease counts.
+// take has a claimed item held and tended, unless it is held here already: then
+// it is the same hold. sent is the Boot at which the claim was sent, from which
+// the lease counts. The next claim does not wait for the journal.
 func (e *Engine) take(ctx context.Context, item Item, sent time.Duration) {
 	e.mu.Lock()
 	e.busyUntil = e.clock.Boot() + activeFor
@@ -121,17 +121,37 @@ func (e *Engine) take(ctx context.Context, item Item, sent time.Duration) {
 		e.offeredAgain(ctx, same, item, sent)
 		return
 	}
-	h, err := e.open(ctx, item, sent)
-	if err != nil {
-		// Nothing ran and nothing will: the lease lapses and the harness hands
-		// the item out again.
-		e.log.Error("a claimed item could not be written to the journal; it is let go unrun",
-			"item", item.ID, "error", err)
-		e.setConnection(Connected, "The journal cannot be written, so nothing is taken on: "+err.Error())
-		sleep(ctx, e.cfg.Poll.Longest)
+	h := e.newHold(e.recordOf(item), sent)
+	e.add(h)
+	e.tending.Go(func() {
+		if err := h.open(context.WithoutCancel(ctx)); err != nil {
+			e.notTaken(ctx, h, err)
+			return
+		}
+		e.tend(ctx, h)
+	})
+}
+
+// notTaken lets an item go that could not be written down: nothing ran and
+// nothing will, its lease lapses and the harness hands it out again. Nothing more
+// is claimed for a while.
+func (e *Engine) notTaken(ctx context.Context, h *hold, err error) {
+	e.log.Error("a claimed item could not be written to the journal; it is let go unrun",
+		"item", h.rec.Item.ID, "error", err)
+	e.mu.Lock()
+	e.drop(h)
+	first := !e.journalDown
+	e.journalDown = true
+	e.mu.Unlock()
+	e.setConnection(Connected, "The journal cannot be written, so nothing is taken on: "+err.Error())
+	if !first {
 		return
 	}
-	e.tending.Go(func() { e.tend(ctx, h) })
+	sleep(ctx, e.cfg.Poll.Longest)
+	e.mu.Lock()
+	e.journalDown = false
+	e.signal()
+	e.mu.Unlock()
 }
 
 // holding returns the open hold of an item. e.mu must be held.
@@ -150,15 +170,17 @@ func (e *Engine) holding(itemID string) *hold {
 func (e *Engine) offeredAgain(ctx context.Context, h *hold, item Item, sent time.Duration) {
 	if !sameWork(h.rec.Item, item) {
 		h.loseLife(errChangedWork)
-		h.note(StepOffered, "the harness handed out other work under this id")
 		return
 	}
 	h.renewed(sent)
-	h.note(StepOffered, "the harness handed this item out again while it is held here")
 	e.mu.Lock()
-	running := h.phase == phaseRunning
+	phase := h.phase
 	e.mu.Unlock()
-	if !running {
+	if phase == phaseOpening {
+		return // it has no number yet to note this under
+	}
+	h.note(StepOffered, "the harness handed this item out again while it is held here")
+	if phase != phaseRunning {
 		return
 	}
 	e.tending.Go(func() {

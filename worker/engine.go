@@ -100,6 +100,8 @@ type Engine struct {
 	away        bool
 	pauseTimer  *time.Timer
 	expiries    int  // in a row
+	journalDown bool // it could not be written a moment ago
+	claims      int  // so far: what was claimed first comes first
 	lookAgain   bool // something could not be started: is the work directory usable?
 	quitting    bool
 }

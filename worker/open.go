@@ -16,7 +16,8 @@ import (
 type phase int
 
 const (
-	phaseWaiting    phase = iota // undecided
+	phaseOpening    phase = iota // claimed, not written down yet: nobody sees it
+	phaseWaiting                 // undecided
 	phaseInLine                  // decided, waiting for its turn
 	phaseAccepting               // asking for the accept; holds a running slot
 	phaseRunning                 // started; holds a running slot
@@ -50,6 +51,7 @@ type hold struct {
 	rec        Hold
 	steps      []Entry
 	phase      phase
+	claimed    int // the how manieth claim
 	answered   bool
 	openedAt   time.Duration // Boot
 	age        time.Duration // of the item at its claim, by the harness's clock
@@ -64,9 +66,8 @@ type hold struct {
 	attempted  chan struct{} // closed when the delivery attempt under way has ended
 }
 
-// open makes a hold for an item that was just claimed, decides what needs no
-// person, and writes both down.
-func (e *Engine) open(ctx context.Context, item Item, sent time.Duration) (*hold, error) {
+// recordOf is the record of a hold of an item that was just claimed.
+func (e *Engine) recordOf(item Item) Hold {
 	rec := Hold{
 		Connection: e.cfg.Name, Origin: e.cfg.Origin, Environment: e.cfg.Environment,
 		WorkerID: e.cfg.WorkerID, Item: item, WorkDir: e.cfg.Runner.Dir(),
@@ -74,36 +75,43 @@ func (e *Engine) open(ctx context.Context, item Item, sent time.Duration) (*hold
 		Facts: Facts{Decision: Undecided, Acceptance: NotAsked, Execution: NotStarted, Delivery: NothingToDeliver},
 	}
 	rec.Digest = digest(rec)
-	last, known, err := e.cfg.Journal.Last(ctx, e.cfg.Origin, item.ID)
+	return rec
+}
+
+// open learns what is known of the item, decides what needs no person, and writes
+// both down.
+func (h *hold) open(ctx context.Context) error {
+	e := h.e
+	last, known, err := e.cfg.Journal.Last(ctx, h.rec.Origin, h.rec.Item.ID)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	rec.Returned = known
+	rec, next, then := h.rec, phaseWaiting, []change(nil)
 	if known {
-		rec.Execution = last.Execution
+		rec.Returned, rec.Execution = true, last.Execution
+		switch {
+		case !sameWork(last.Item, rec.Item):
+			h.unfit = errChangedWork
+		case last.Execution != NotStarted:
+			rec.Outcome, next = last.Outcome, phaseDelivering
+		case last.Decision == Declined:
+			then = append(then, decision(answer{Declined, last.DecidedBy, last.Words}))
+		}
 	}
-	h := e.newHold(rec, sent)
-	switch {
-	case known && !sameWork(last.Item, item):
-		h.unfit, h.phase = errChangedWork, phaseWaiting
-	case known:
-		h.rec.Outcome = last.Outcome
-	}
-	var then []change
-	if known && h.unfit == nil && last.Decision == Declined {
-		then = append(then, decision(answer{Declined, last.DecidedBy, last.Words}))
-	} else if a, decided := h.judge(); decided && h.phase == phaseWaiting {
+	if a, decided := h.judge(); decided && next == phaseWaiting && then == nil {
 		then = append(then, decision(a))
 	}
-	moves := h.plan(then)
-	h.rec.ID, err = e.cfg.Journal.Open(ctx, rec, returnedWords(rec), moves...)
-	if err != nil {
-		return nil, err
+	moves := plan(rec.Facts, e.clock.Now(), then)
+	if rec.ID, err = e.cfg.Journal.Open(ctx, rec, returnedWords(rec), moves...); err != nil {
+		return err
 	}
-	h.remember(Entry{Hold: h.rec.ID, At: rec.OpenedAt, Step: StepClaimed, Reason: returnedWords(rec), Facts: rec.Facts})
+	e.mu.Lock()
+	h.rec, h.phase = rec, next
+	h.remember(Entry{Hold: rec.ID, At: rec.OpenedAt, Step: StepClaimed, Reason: returnedWords(rec), Facts: rec.Facts})
 	h.apply(moves)
-	e.add(h)
-	return h, nil
+	e.mu.Unlock()
+	e.changed()
+	return nil
 }
 
 // newHold makes the memory of a hold whose lease counts from sent. What the
@@ -126,17 +134,14 @@ func (e *Engine) newHold(rec Hold, sent time.Duration) *hold {
 	if e.cfg.DecisionTimeout < atLeast { // asked for: a short limit is a limit
 		h.decideBy = h.openedAt + e.cfg.DecisionTimeout
 	}
-	switch {
-	case rec.Execution != NotStarted:
-		h.phase = phaseDelivering
-	case rec.Decision != Undecided:
-		h.phase = phaseInLine
-	}
 	return h
 }
 
+// add puts a hold on the list, behind those that were claimed before it.
 func (e *Engine) add(h *hold) {
 	e.mu.Lock()
+	e.claims++
+	h.claimed = e.claims
 	e.holds = append(e.holds, h)
 	e.mu.Unlock()
 	e.changed()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"countersign/worker/execute"
 )
@@ -25,7 +26,7 @@ func (h *hold) move(step Step, reason string, facts func(*Facts)) error {
 // record writes steps down in one commit and, once they are durable, makes them
 // so in memory. Only the goroutine that tends the hold calls it.
 func (h *hold) record(changes ...change) error {
-	moves := h.plan(changes)
+	moves := plan(h.rec.Facts, h.e.clock.Now(), changes)
 	if err := h.e.cfg.Journal.Move(context.Background(), h.rec.ID, moves...); err != nil {
 		return fmt.Errorf("write down that #%d was %s: %w", h.rec.ID, changes[len(changes)-1].step, err)
 	}
@@ -37,9 +38,7 @@ func (h *hold) record(changes ...change) error {
 }
 
 // plan works out the facts after each of the changes.
-func (h *hold) plan(changes []change) []Move {
-	facts := h.rec.Facts
-	now := h.e.clock.Now()
+func plan(facts Facts, now time.Time, changes []change) []Move {
 	moves := make([]Move, len(changes))
 	for i, c := range changes {
 		c.facts(&facts)
@@ -49,8 +48,7 @@ func (h *hold) plan(changes []change) []Move {
 	return moves
 }
 
-// apply makes moves that are durable so in memory. e.mu must be held, unless
-// nobody else knows the hold.
+// apply makes moves that are durable so in memory. e.mu must be held.
 func (h *hold) apply(moves []Move) {
 	for _, m := range moves {
 		h.rec.Facts = *m.Facts

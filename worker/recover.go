@@ -19,7 +19,12 @@ func (e *Engine) recover(ctx context.Context) error {
 		h := e.newHold(rec, e.clock.Boot()-e.cfg.Lease)
 		h.recovered = true
 		h.steps = []Entry{{Hold: rec.ID, At: rec.OpenedAt, Step: StepClaimed, Facts: rec.Facts}}
-		if rec.Execution == NotStarted && rec.Decision != Declined && rec.Decision != Expired {
+		switch {
+		case rec.Execution != NotStarted:
+			h.phase = phaseDelivering
+		case rec.Decision == Declined, rec.Decision == Expired:
+			h.phase = phaseInLine
+		default:
 			if err := h.showAgain(); err != nil {
 				return err
 			}

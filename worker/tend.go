@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"countersign/worker/execute"
 	"countersign/worker/policy"
@@ -120,21 +121,41 @@ func (h *hold) waitTurn(ctx context.Context) error {
 	})
 }
 
-// mayStart says whether h may ask for its accept now. e.mu must be held.
+// mayStart says whether h may ask for its accept now: there is a slot, and nobody
+// who was claimed before it can take it. e.mu must be held.
 func (e *Engine) mayStart(h *hold) bool {
-	if e.paused || e.quitting {
+	if e.paused || e.quitting || e.slotsTaken() >= e.cfg.MaxRunning {
 		return false
 	}
-	running := 0
-	for _, other := range e.holds {
-		if other.phase.inSlot() {
-			running++
+	for _, other := range e.holds { // in the order of their claims
+		if other == h {
+			break
 		}
+		if other.phase == phaseInLine && other.rec.Decision == Approved && e.isHead(other) {
+			return false
+		}
+	}
+	return e.isHead(h)
+}
+
+func (e *Engine) slotsTaken() (n int) {
+	for _, h := range e.holds {
+		if h.phase.inSlot() {
+			n++
+		}
+	}
+	return n
+}
+
+// isHead says whether h is the first of its session among ours that has not
+// ended.
+func (e *Engine) isHead(h *hold) bool {
+	for _, other := range e.holds {
 		if other != h && other.phase < phaseDelivering && other.before(h) {
 			return false
 		}
 	}
-	return running < e.cfg.MaxRunning
+	return true
 }
 
 // before says whether h comes before other in one session's order. An item
@@ -147,7 +168,7 @@ func (h *hold) before(other *hold) bool {
 	if !a.CreatedAt.Equal(b.CreatedAt) {
 		return a.CreatedAt.Before(b.CreatedAt)
 	}
-	return h.rec.ID < other.rec.ID
+	return h.claimed < other.claimed
 }
 
 // run starts the item and waits for its end. It says whether there is a result
@@ -285,17 +306,17 @@ func (h *hold) endUnstarted(cause error) {
 	}
 }
 
+// drop takes a hold off the list. e.mu must be held.
+func (e *Engine) drop(h *hold) {
+	e.holds = slices.DeleteFunc(e.holds, func(other *hold) bool { return other == h })
+}
+
 // close takes the hold off the engine's list and frees its session and slot.
 func (e *Engine) close(h *hold) {
 	h.loseLife(errNotOurs)
 	h.stopRun(errShutdown)
 	e.mu.Lock()
-	for i, other := range e.holds {
-		if other == h {
-			e.holds = append(e.holds[:i], e.holds[i+1:]...)
-			break
-		}
-	}
+	e.drop(h)
 	if h.rec.Closed {
 		e.finished = append([]View{h.view()}, e.finished[:min(len(e.finished), keepFinished-1)]...)
 	}

@@ -14,6 +14,9 @@ func (e *Engine) Snapshot() Snapshot {
 		Paused: e.paused, PausedUntil: e.pausedUntil, Away: e.away, ApproveAll: e.conn.ApproveAll,
 	}
 	for _, h := range e.holds {
+		if h.phase == phaseOpening {
+			continue
+		}
 		v := h.view()
 		switch {
 		case h.phase == phaseDelivering:
