@@ -550,6 +550,19 @@ func TestEndToEndCredentialsStayOutOfSight(t *testing.T) {
 	}
 }
 
+func TestEndToEndAToolCallCannotUseTheControlSocket(t *testing.T) {
+	l := newLab(t)
+	l.serveHarness("--no-auth")
+	w := l.work("--approve", "all")
+	out, errs, code := l.run("enqueue", "--harness", l.origin, "--session", "s1", "exec", "--", l.bin+" --data-dir "+l.data+" pause")
+	if code != 0 || !strings.Contains(errs, "from inside a tool call") || !strings.Contains(errs, "[exit 1]") {
+		t.Errorf("exit %d, %s%s", code, out, errs)
+	}
+	if l.ps().Paused || !strings.Contains(w.out.String(), "was refused") {
+		t.Errorf("paused %v; the log says %s", l.ps().Paused, w.out.String())
+	}
+}
+
 func TestEndToEndOneInstancePerDataDirectory(t *testing.T) {
 	l := newLab(t)
 	l.serveHarness("--no-auth")

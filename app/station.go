@@ -117,6 +117,9 @@ func (s *station) engine(ctx context.Context, c config.Connection, env []string,
 	if err != nil {
 		return nil, err
 	}
+	if keys != (config.Credentials{}) && c.Exposed() {
+		s.log.Warn("the keys are sent over the network unencrypted; better use https", "connection", c.Name, "harness", c.Harness)
+	}
 	client, err := api.New(api.Options{Origin: c.Harness, APIKey: keys.APIKey, EnvironmentID: c.EnvironmentID, EnvironmentKey: keys.EnvironmentKey})
 	if err != nil {
 		return nil, fmt.Errorf("connection %s: %w", c.Name, err)
@@ -161,7 +164,7 @@ func (s *station) run(ctx context.Context) error {
 	beside, endBeside := context.WithCancel(context.WithoutCancel(ctx))
 	var around sync.WaitGroup
 	around.Go(func() {
-		server := control.Server{Desk: s.desk, Raise: s.raise, Version: version, Log: s.log}
+		server := control.Server{Desk: s.desk, Raise: s.raise, Tell: s.tell, Version: version, Log: s.log}
 		if err := server.Serve(beside, socket); err != nil {
 			fail(err)
 		}

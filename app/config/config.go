@@ -6,6 +6,7 @@ package config
 import (
 	"fmt"
 	"log/slog"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -128,6 +129,17 @@ func (c Connection) sameEnd() string {
 		port = u.Scheme
 	}
 	return host + ":" + port + "\n" + c.EnvironmentID
+}
+
+// Exposed says whether others on the network can read what is said to the
+// harness: it is neither on this machine nor encrypted.
+func (c Connection) Exposed() bool {
+	u, err := url.Parse(c.Harness)
+	if err != nil || u.Scheme != "http" {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
 }
 
 // IntWithin returns an error that says what is expected unless low ≤ n ≤ high.

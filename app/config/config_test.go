@@ -187,3 +187,14 @@ func TestAReadOnlyWorkDirectoryIsRefused(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestOnlyPlainHTTPBeyondThisMachineIsExposed(t *testing.T) {
+	for harness, want := range map[string]bool{
+		"http://127.0.0.1:3000": false, "http://localhost": false, "http://[::1]:1": false,
+		"https://harness.example": false, "http://harness.example": true, "http://10.0.0.1": true,
+	} {
+		if got := (Connection{Harness: harness}).Exposed(); got != want {
+			t.Errorf("%s: %v", harness, got)
+		}
+	}
+}

@@ -224,7 +224,8 @@ func TestMain(m *testing.M) {
 func TestAnIntentFromInsideAToolCallIsRefused(t *testing.T) {
 	dir := private0700(t)
 	desk := &fakeDesk{}
-	serve(t, dir, &Server{Desk: desk})
+	told := make(chan string, 1)
+	serve(t, dir, &Server{Desk: desk, Tell: func(words string) { told <- words }})
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -234,5 +235,8 @@ func TestAnIntentFromInsideAToolCallIsRefused(t *testing.T) {
 	out, err := child.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "from inside a tool call") || desk.last() != "" {
 		t.Errorf("got %q, %v; the desk was asked to %q", out, err, desk.last())
+	}
+	if words := <-told; !strings.Contains(words, "(resume, process ") {
+		t.Errorf("the operator was told %q", words)
 	}
 }

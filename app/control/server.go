@@ -18,7 +18,8 @@ import (
 // Server answers on the control socket of a data directory.
 type Server struct {
 	Desk    Desk
-	Raise   func() // brings the window to the front; nil where there is none
+	Raise   func()             // brings the window to the front; nil where there is none
+	Tell    func(words string) // says something to the operator
 	Version string
 	Log     *slog.Logger
 }
@@ -77,7 +78,7 @@ func (s *Server) handler() http.Handler {
 // that an agent asked for: such a command must not approve the next one.
 func (s *Server) take(w http.ResponseWriter, r *http.Request, route string, do func(intent) error) {
 	if pid := peerOf(r.Context()); descends(pid, os.Getpid()) {
-		s.Log.Warn("refused an intent that came from inside a running tool call", "intent", route, "pid", pid)
+		s.Tell(fmt.Sprintf("A running tool call tried to use Countersign's own command line (%s, process %d) and was refused.", route, pid))
 		write(w, http.StatusForbidden, answer{Error: "refused: this comes from inside a tool call that Countersign runs"})
 		return
 	}
