@@ -21,6 +21,7 @@ type button struct {
 	tone     fyne.ThemeColorName // "" plain, else the fill
 	flat     bool                // no fill unless hovered or chosen
 	left     bool                // label at the left, not in the middle
+	short    bool                // no room for the keys
 	chosen   bool
 	disabled bool
 	tapped   func()
@@ -87,7 +88,7 @@ func (r *buttonRenderer) width() float32 {
 	if r.b.icon != nil {
 		w += 18 + buttonGap
 	}
-	if r.b.keys != "" {
+	if r.b.keys != "" && !r.b.short {
 		w += r.keys.MinSize().Width + buttonGap + 2
 	}
 	return w
@@ -131,6 +132,7 @@ func (r *buttonRenderer) Refresh() {
 	}
 	r.label.Text, r.label.Color, r.label.TextSize = b.label, colour(ink), theme.TextSize()
 	r.label.TextStyle.Bold = b.tone != "" || b.chosen
+	r.keys.Hidden = b.short
 	r.keys.Text, r.keys.Color, r.keys.TextSize = b.keys, colour(ink), theme.CaptionTextSize()
 	r.icon.Hidden = b.icon == nil
 	if b.icon != nil {
@@ -164,3 +166,48 @@ func (r *buttonRenderer) Objects() []fyne.CanvasObject {
 }
 
 func (r *buttonRenderer) Destroy() {}
+
+// buttonRow lays buttons out beside each other, the last at the right end. Where
+// there is little room they leave out their keys before one is cut off.
+type buttonRow struct{}
+
+func (buttonRow) MinSize(objects []fyne.CanvasObject) fyne.Size {
+	return fyne.NewSize(0, objects[0].MinSize().Height)
+}
+
+func (buttonRow) Layout(objects []fyne.CanvasObject, size fyne.Size) {
+	wide := shorten(objects, false) <= size.Width
+	if !wide {
+		shorten(objects, true)
+	}
+	x := float32(0)
+	for i, o := range objects {
+		if !o.Visible() {
+			continue
+		}
+		m := o.MinSize()
+		if i == len(objects)-1 {
+			x = max(x, size.Width-m.Width)
+		}
+		o.Move(fyne.NewPos(x, 0))
+		o.Resize(fyne.NewSize(m.Width, size.Height))
+		x += m.Width + theme.Padding()
+	}
+}
+
+// shorten gives or takes the buttons' keys and returns the width they need.
+func shorten(objects []fyne.CanvasObject, short bool) float32 {
+	w := -theme.Padding()
+	for _, o := range objects {
+		b, ok := o.(*button)
+		if !ok || !b.Visible() {
+			continue
+		}
+		if b.short != short {
+			b.short = short
+			b.Refresh()
+		}
+		w += b.MinSize().Width + theme.Padding()
+	}
+	return w
+}

@@ -7,7 +7,6 @@ import (
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/canvas"
 	"fyne.io/fyne/v2/container"
-	"fyne.io/fyne/v2/layout"
 	"fyne.io/fyne/v2/theme"
 	"fyne.io/fyne/v2/widget"
 
@@ -94,8 +93,7 @@ func (d *detail) row(do func(action)) *fyne.Container {
 	d.release = newButton("Release", keysOf(doRelease), theme.ContentUndoIcon(), press(doRelease))
 	d.stop = newButton("Stop", keysOf(doStop), theme.MediaStopIcon(), press(doStop))
 	d.stop.tone = theme.ColorNameError
-	return container.NewPadded(container.NewHBox(
-		d.approve, d.decline, d.release, layout.NewSpacer(), d.stop))
+	return container.NewPadded(container.New(buttonRow{}, d.approve, d.decline, d.release, d.stop))
 }
 
 // clear shows nothing.

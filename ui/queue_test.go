@@ -290,3 +290,19 @@ func TestTheWindowIsDrawn(t *testing.T) {
 		t.Error("nothing is drawn")
 	}
 }
+
+func TestButtonsLeaveOutTheirKeysBeforeOneIsCutOff(t *testing.T) {
+	st := newStage(t)
+	st.show(waitingItems(execItem(1, "one")))
+	d := st.window.queue.detail
+	row := d.buttons.Objects[0].(*fyne.Container)
+	for _, width := range []float32{700, 420} {
+		row.Resize(fyne.NewSize(width, 40))
+		if end := d.release.Position().X + d.release.Size().Width; end > width {
+			t.Errorf("in %.0f the row ends at %.0f", width, end)
+		}
+		if d.approve.short != (width == 420) {
+			t.Errorf("in %.0f the keys are left out: %v", width, d.approve.short)
+		}
+	}
+}

@@ -131,6 +131,8 @@ func TestPauseInTheTrayIsCheckedAndToggles(t *testing.T) {
 
 func TestAWaitingItemInTheTrayOpensItAndDecidesNothing(t *testing.T) {
 	st, app := newTrayStage(t, true)
+	st.put(func(*worker.Snapshot) {})
+	st.pass(time.Second)
 	st.put(waitingItems(execItem(1, "one"), execItem(2, "two")))
 	app.item(t, "exec #2").Action()
 	st.until("the item is shown", func() bool { return st.visible.Load() && st.window.queue.selected == 2 })
