@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"fmt"
 	"image/color"
 	"time"
 
@@ -117,16 +118,38 @@ func (d *detail) show(v worker.View, s section) {
 	}
 	d.whole.Show()
 	d.drawHead(v, s)
-	d.facts.set(v, s, d.task, d.u.Now())
+	d.facts.set(v, d.task, d.u.Now())
 	d.drawOutcome(v)
 	if len(v.Steps) != d.stepCount {
 		d.stepCount = len(v.Steps)
 		d.steps.setLines(stepLines(v.Steps, d.u.Now()), true)
 		d.steps.toEnd()
 	}
-	d.out.open(v.OutputPath, s == running)
+	if read := reported(v.Hold); read != "" {
+		d.out.still(fmt.Sprintf("hold %d", v.ID), "Reported, as far as the history keeps it", read)
+	} else {
+		d.out.open(outputOf(v.Hold), s == running)
+	}
 	d.panes.layoutAgain()
 	d.enable()
+}
+
+// reported is the beginning of what was reported of a file that was read or a
+// directory that was listed.
+func reported(h worker.Hold) string {
+	if h.Outcome == nil || h.Item.Kind == wire.KindExec {
+		return ""
+	}
+	return h.Outcome.Head
+}
+
+// outputOf is the file of what a command printed; "" while nothing can have been
+// printed, and for files read and written, which print nothing.
+func outputOf(h worker.Hold) string {
+	if h.Execution == worker.NotStarted || h.Item.Kind != wire.KindExec {
+		return ""
+	}
+	return h.OutputPath
 }
 
 func (d *detail) drawHead(v worker.View, s section) {
@@ -188,6 +211,10 @@ func (d *detail) enable() {
 	d.approve.Hidden, d.decline.Hidden, d.release.Hidden =
 		d.section != waiting, d.section != waiting, d.section != waiting
 	d.stop.Hidden = d.section != running
+	if none := d.section == finished; none != d.buttons.Hidden {
+		d.buttons.Hidden = none
+		d.whole.Refresh()
+	}
 	d.buttons.Refresh()
 }
 

@@ -24,7 +24,7 @@ func newFactGrid() *factGrid {
 	g := &factGrid{}
 	value := func() *widget.Label {
 		l := widget.NewLabel("")
-		l.Wrapping = fyne.TextWrapBreak
+		l.Wrapping = fyne.TextWrapWord
 		return l
 	}
 	g.session, g.connection, g.dir = value(), value(), value()
@@ -48,7 +48,7 @@ func newFactGrid() *factGrid {
 	return g
 }
 
-func (g *factGrid) set(v worker.View, s section, task execute.Task, now time.Time) {
+func (g *factGrid) set(v worker.View, task execute.Task, now time.Time) {
 	setText(g.session, safetext.Clip(v.Item.SessionID, sessionShown))
 	connection := v.Connection
 	if v.Environment != "" {
@@ -69,19 +69,21 @@ func (g *factGrid) set(v worker.View, s section, task execute.Task, now time.Tim
 		limit = limitWords(task.TimeLimit)
 	}
 	setText(g.limit, limit)
-	setText(g.lease, leaseWords(v, s))
+	setText(g.lease, leaseWords(v))
 	setText(g.item, safetext.Clip(v.Item.ID, 80)+" · code "+code(v.Digest))
 }
 
 // leaseWords says how long the harness leaves the item to us.
-func leaseWords(v worker.View, s section) string {
+func leaseWords(v worker.View) string {
 	switch {
-	case s == finished || v.LeaseWindow == 0:
+	case v.Closed:
 		return "over"
+	case v.LeaseWindow == 0:
+		return "held now: see the queue"
 	case v.Lease <= 0:
 		return "has probably lapsed"
 	case v.AtRisk:
 		return ageWords(v.Lease) + " left, the last renewal was not confirmed"
 	}
-	return ageWords(v.Lease) + " left, renewed while it is held"
+	return ageWords(v.Lease) + " left, then renewed"
 }

@@ -62,13 +62,7 @@ func (o *output) open(path string, live bool) {
 		}
 		return
 	}
-	if o.reader != nil {
-		o.reader.stop()
-		o.reader = nil
-	}
-	o.path, o.from, o.count = path, 0, 0
-	o.view.setLines(nil, false)
-	o.root.Hide()
+	o.close(path)
 	if path == "" {
 		return
 	}
@@ -82,6 +76,33 @@ func (o *output) open(path string, live bool) {
 	}
 	o.reader = r
 	o.u.start(r.run)
+}
+
+// still shows a text that is all there is, under a title. To show what is shown
+// already does nothing.
+func (o *output) still(name, title, text string) {
+	if name == o.path {
+		return
+	}
+	o.close(name)
+	o.view.setLines(numbered(text, body), false)
+	setText(o.text, title)
+	o.root.Show()
+	o.cameOrWent()
+}
+
+// close lets go of what was shown, for something else.
+func (o *output) close(next string) {
+	if o.reader != nil {
+		o.reader.stop()
+		o.reader = nil
+	}
+	o.path, o.from, o.count = next, 0, 0
+	o.earlier.Hide()
+	o.later.Hide()
+	o.view.ScrollToOffset(0)
+	o.view.setLines(nil, false)
+	o.root.Hide()
 }
 
 // show draws a stretch that was read. UI thread only.
@@ -98,6 +119,9 @@ func (o *output) show(s stretch) {
 		s.lines = []textLine{{"The output cannot be read: " + safetext.Line(s.err.Error()), note, 0}}
 	}
 	words := "Output: " + countWords(s.count, "line", "lines")
+	if s.count == 0 {
+		words = "Output"
+	}
 	if len(s.lines) < s.count {
 		words += fmt.Sprintf(", from %s on shown", grouped(s.from+1))
 	}

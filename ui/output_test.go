@@ -129,3 +129,20 @@ func TestAnotherItemsOutputNeverAppearsUnderThisOne(t *testing.T) {
 		t.Errorf("the output of another item is shown: %q", st.texts())
 	}
 }
+
+func TestWhatWasReportedOfAReadIsShown(t *testing.T) {
+	st := newStage(t)
+	v := asDone(view(1, "read", map[string]any{"path": "README.md"}))
+	v.OutputPath = "never made"
+	v.Outcome.Head = "# Shop\nsells \x1b[1mthings"
+	waits := view(2, "read", map[string]any{"path": "b"})
+	waits.OutputPath = "never made"
+	st.show(func(s *worker.Snapshot) { s.Waiting, s.Finished = []worker.View{waits}, []worker.View{v} })
+	if st.shows("Reported, as far") || st.shows("cannot be read") {
+		t.Errorf("an item that has not run has output: %q", st.texts())
+	}
+	st.window.queue.selectItem(1)
+	if !st.shows("# Shop") || !st.shows("sells ‹ESC›[1mthings") {
+		t.Errorf("what was read is not shown: %q", st.texts())
+	}
+}

@@ -2,10 +2,10 @@ package ui
 
 import (
 	"image/color"
+	"sort"
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/canvas"
-	"fyne.io/fyne/v2/container"
 	"fyne.io/fyne/v2/theme"
 	"fyne.io/fyne/v2/widget"
 )
@@ -25,51 +25,45 @@ type face struct {
 	risk    bool
 }
 
-// row is one line of the queue or the history.
+// row is one line of the queue or the history. It places its words itself and
+// shortens them to the room there is: a list draws hundreds of rows a second.
 type row struct {
 	widget.BaseWidget
 	face  face
 	drawn bool
 
-	title             *widget.Label
-	kind, mark        *widget.Icon
-	summary, rest     *widget.Label
-	word              *canvas.Text
-	right             *canvas.Text
-	lease             *leaseBar
-	item, item1, root *fyne.Container
+	kind, mark                        *widget.Icon
+	title, summary, word, rest, right *canvas.Text
+	lease                             *leaseBar
 }
 
 func newRow() *row {
-	r := &row{
-		title: widget.NewLabel(""), kind: widget.NewIcon(nil), mark: widget.NewIcon(nil),
-		summary: widget.NewLabel(" "), rest: caption(" "), word: canvas.NewText(" ", color.Black),
-		right: canvas.NewText("", color.Black), lease: newLeaseBar(),
+	text := func(style fyne.TextStyle) *canvas.Text {
+		t := canvas.NewText("", color.Black)
+		t.TextStyle = style
+		return t
 	}
-	r.title.TextStyle.Bold = true
-	r.title.SizeName = theme.SizeNameCaptionText
-	r.title.Importance = widget.LowImportance
-	r.summary.TextStyle.Monospace = true
-	r.summary.Truncation, r.rest.Truncation = fyne.TextTruncateEllipsis, fyne.TextTruncateEllipsis
-	r.word.TextStyle.Bold = true
-	top := container.NewBorder(nil, nil, r.kind, r.right, r.summary)
-	bottom := container.NewBorder(nil, nil, container.NewHBox(r.mark, r.word), container.NewCenter(r.lease), r.rest)
-	r.item = container.New(sides{10}, container.NewVBox(top, bottom))
-	r.root = container.NewStack(container.NewBorder(nil, r.title, nil, nil), r.item)
+	bold := fyne.TextStyle{Bold: true}
+	r := &row{
+		kind: widget.NewIcon(nil), mark: widget.NewIcon(nil), lease: newLeaseBar(),
+		title: text(bold), summary: text(fyne.TextStyle{Monospace: true}), word: text(bold),
+		rest: text(fyne.TextStyle{}), right: text(fyne.TextStyle{}),
+	}
 	r.ExtendBaseWidget(r)
 	return r
 }
 
-func (r *row) CreateRenderer() fyne.WidgetRenderer { return widget.NewSimpleRenderer(r.root) }
-
-// MinSize is that of an item; section titles get a height of their own.
-func (r *row) MinSize() fyne.Size { return fyne.NewSize(140, rowHeight()) }
+const (
+	rowSide = 10 // space at the left and right
+	rowGap  = 6
+	rowIcon = 16
+)
 
 // rowHeight is two lines of text and the space around them.
 func rowHeight() float32 {
 	first := fyne.MeasureText("0", theme.TextSize(), fyne.TextStyle{Monospace: true})
 	second := fyne.MeasureText("0", theme.CaptionTextSize(), fyne.TextStyle{})
-	return first.Height + second.Height + 18
+	return floor(first.Height+second.Height) + 16
 }
 
 func (r *row) set(f face) {
@@ -77,33 +71,120 @@ func (r *row) set(f face) {
 		return
 	}
 	r.face, r.drawn = f, true
-	r.title.Hidden, r.item.Hidden = f.title == "", f.title != ""
-	if f.title != "" {
-		r.title.SetText(f.title)
-		r.root.Refresh()
-		return
+	item := f.title == ""
+	r.title.Hidden = item
+	for _, o := range []fyne.CanvasObject{r.kind, r.mark, r.summary, r.word, r.rest, r.right} {
+		if item {
+			o.Show()
+		} else {
+			o.Hide()
+		}
 	}
-	setIcon(r.kind, kindIcon(f.kind), theme.ColorNamePlaceHolder)
-	r.summary.SetText(f.summary)
-	r.right.Text, r.right.Color, r.right.TextSize = f.right, colour(theme.ColorNamePlaceHolder), theme.CaptionTextSize()
-	r.right.TextStyle.Bold = f.urgent
-	if f.urgent {
+	r.lease.set(f)
+	if item {
+		setIcon(r.kind, kindIcon(f.kind), theme.ColorNamePlaceHolder)
+		icon, tone := statusIcon(f.word)
+		setIcon(r.mark, icon, tone)
+		r.word.Color = colour(tone)
+	}
+	r.paint()
+	r.arrange(r.Size())
+	canvas.Refresh(r)
+}
+
+// paint sets colours and sizes of the theme of now.
+func (r *row) paint() {
+	small := theme.CaptionTextSize()
+	quiet := colour(theme.ColorNamePlaceHolder)
+	r.title.TextSize, r.title.Color = small, quiet
+	r.summary.TextSize, r.summary.Color = theme.TextSize(), colour(theme.ColorNameForeground)
+	r.word.TextSize = small
+	r.rest.TextSize, r.rest.Color = small, quiet
+	r.right.TextSize, r.right.Color = small, quiet
+	r.right.TextStyle.Bold = r.face.urgent
+	if r.face.urgent {
 		r.right.Color = colour(theme.ColorNameError)
 	}
-	icon, tone := statusIcon(f.word)
-	setIcon(r.mark, icon, tone)
-	r.word.Text, r.word.Color, r.word.TextSize = f.word, colour(tone), theme.CaptionTextSize()
-	r.rest.SetText(f.rest)
-	r.lease.set(f)
-	r.root.Refresh()
+}
+
+// arrange places the words and shortens those that have too little room.
+func (r *row) arrange(size fyne.Size) {
+	f := r.face
+	if f.title != "" {
+		put(r.title, f.title, rowSide, size.Width-rowSide, size.Height-18)
+		return
+	}
+	left, end := float32(rowSide+rowIcon+rowGap), size.Width-rowSide
+	top, bottom := float32(6), size.Height-7-r.word.MinSize().Height
+	at := func(o fyne.CanvasObject, y float32) {
+		o.Move(fyne.NewPos(rowSide, y))
+		o.Resize(fyne.NewSquareSize(rowIcon))
+	}
+	at(r.kind, top+1)
+	at(r.mark, bottom)
+
+	w := fyne.MeasureText(f.right, r.right.TextSize, r.right.TextStyle).Width
+	put(r.right, f.right, end-w, end+1, top+2)
+	put(r.summary, f.summary, left, end-w-rowGap, top)
+
+	leaseEnd := end
+	if f.leased {
+		leaseEnd -= leaseWidth + rowGap
+		r.lease.Move(fyne.NewPos(end-leaseWidth, bottom+5))
+		r.lease.Resize(fyne.NewSize(leaseWidth, 6))
+	}
+	x := put(r.word, f.word, left, leaseEnd, bottom) + rowGap
+	put(r.rest, f.rest, x, leaseEnd, bottom)
+}
+
+// put places a text between two edges, shortened if it must be, and returns where
+// it ends.
+func put(t *canvas.Text, text string, from, to, y float32) float32 {
+	t.Text = elide(text, to-from, t.TextSize, t.TextStyle)
+	m := t.MinSize()
+	t.Move(fyne.NewPos(floor(from), floor(y)))
+	t.Resize(m)
+	return from + m.Width
+}
+
+// elide shortens a text to a width. For rows, never for what is decided on.
+func elide(text string, width, size float32, style fyne.TextStyle) string {
+	if width <= 0 {
+		return ""
+	}
+	fits := func(s string) bool { return fyne.MeasureText(s, size, style).Width <= width }
+	if fits(text) {
+		return text
+	}
+	runes := []rune(text)
+	n := sort.Search(len(runes), func(n int) bool { return !fits(string(runes[:n]) + "…") })
+	if n <= 1 {
+		return ""
+	}
+	return string(runes[:n-1]) + "…"
 }
 
 // Refresh draws in the theme's colours of now.
 func (r *row) Refresh() {
 	r.drawn = false
 	r.set(r.face)
-	r.BaseWidget.Refresh()
 }
+
+func (r *row) CreateRenderer() fyne.WidgetRenderer { return &rowRenderer{r} }
+
+type rowRenderer struct{ r *row }
+
+// MinSize is that of an item; section titles get a height of their own.
+func (rr *rowRenderer) MinSize() fyne.Size { return fyne.NewSize(140, rowHeight()) }
+func (rr *rowRenderer) Layout(s fyne.Size) { rr.r.arrange(s) }
+func (rr *rowRenderer) Refresh()           {}
+func (rr *rowRenderer) Objects() []fyne.CanvasObject {
+	r := rr.r
+	return []fyne.CanvasObject{r.title, r.kind, r.mark, r.summary, r.word, r.rest, r.right, r.lease}
+}
+func (rr *rowRenderer) Destroy() {}
+
+const leaseWidth = 54
 
 // leaseBar shrinks as the lease runs out, and grows again with each renewal.
 type leaseBar struct {
@@ -141,22 +222,10 @@ func (b *leaseBar) CreateRenderer() fyne.WidgetRenderer { return &leaseRenderer{
 
 type leaseRenderer struct{ b *leaseBar }
 
-func (r *leaseRenderer) MinSize() fyne.Size { return fyne.NewSize(54, 6) }
+func (r *leaseRenderer) MinSize() fyne.Size { return fyne.NewSize(leaseWidth, 6) }
 func (r *leaseRenderer) Layout(s fyne.Size) { r.b.layout(s) }
 func (r *leaseRenderer) Refresh()           { canvas.Refresh(r.b) }
 func (r *leaseRenderer) Objects() []fyne.CanvasObject {
 	return []fyne.CanvasObject{r.b.track, r.b.rest}
 }
 func (r *leaseRenderer) Destroy() {}
-
-// sides keeps space at the left and right of one object.
-type sides struct{ by float32 }
-
-func (s sides) MinSize(o []fyne.CanvasObject) fyne.Size {
-	return o[0].MinSize().Add(fyne.NewSize(2*s.by, 0))
-}
-
-func (s sides) Layout(o []fyne.CanvasObject, size fyne.Size) {
-	o[0].Move(fyne.NewPos(s.by, 0))
-	o[0].Resize(size.Subtract(fyne.NewSize(2*s.by, 0)))
-}
