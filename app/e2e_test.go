@@ -254,6 +254,16 @@ func (l *lab) file(name string) string {
 	return string(text)
 }
 
+// endsLater has the test end a command that outlives its killed worker. The
+// command has written its process id to a file.
+func (l *lab) endsLater(file string) {
+	l.t.Cleanup(func() {
+		if pid, err := strconv.Atoi(strings.TrimSpace(l.file(file))); err == nil {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+}
+
 func TestEndToEndEveryKindOfWork(t *testing.T) {
 	l := newLab(t)
 	l.serveHarness("--no-auth")
@@ -305,7 +315,8 @@ func TestEndToEndEveryAwaitCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.work("--approve", "all")
-	running := l.enqueue("running", "8s", "exec", "--", "touch begun; sleep 600")
+	running := l.enqueue("running", "8s", "exec", "--", "echo $$ > pid; exec sleep 600")
+	l.endsLater("pid")
 	eventually(t, "the command runs", func() bool { return len(l.ps().Running) == 1 })
 	if code := running.wait(); code != 4 || !strings.Contains(running.out.String(), "work_outcome_unknown, not_retryable") {
 		t.Errorf("accepted and unfinished: exit %d, %s", code, running.out.String())
@@ -438,11 +449,7 @@ func killedWhileRunning(t *testing.T, generation harness.Generation, exit int, s
 	e := l.enqueue("s1", "40s", "exec", "--", "echo $$ >> runs; exec sleep 600")
 	eventually(t, "the command runs", func() bool { return strings.HasSuffix(l.file("runs"), "\n") })
 	w.kill()
-	t.Cleanup(func() {
-		if pid, err := strconv.Atoi(strings.TrimSpace(l.file("runs"))); err == nil {
-			syscall.Kill(pid, syscall.SIGKILL)
-		}
-	})
+	l.endsLater("runs")
 	l.work("--approve", "all", "--lease-ms", "1000")
 	eventually(t, "it is found interrupted", func() bool {
 		out, _, _ := l.run("history", "--outcome", "interrupted")
@@ -608,11 +615,7 @@ func TestEndToEndASecondSignalEndsAtOnce(t *testing.T) {
 	w := l.work("--approve", "all", "--grace", "1h")
 	l.enqueue("s1", "50s", "exec", "--", "echo $$ > pid; exec sleep 600")
 	eventually(t, "it runs", func() bool { return strings.HasSuffix(l.file("pid"), "\n") })
-	t.Cleanup(func() {
-		if pid, err := strconv.Atoi(strings.TrimSpace(l.file("pid"))); err == nil {
-			syscall.Kill(pid, syscall.SIGKILL)
-		}
-	})
+	l.endsLater("pid")
 	w.signal(syscall.SIGTERM)
 	eventually(t, "it waits for what runs", func() bool { return strings.Contains(w.out.String(), "waiting for what runs") })
 	w.signal(syscall.SIGTERM)

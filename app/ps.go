@@ -143,6 +143,9 @@ func writeStatus(w io.Writer, s control.Status) error {
 			safetext.Line(joinNonEmpty(". ", string(c.State), c.Detail)))
 		fmt.Fprintf(w, "  work directory %s, at most %d held and %d running\n", safetext.Line(c.WorkDir), c.MaxHeld, c.MaxRunning)
 	}
+	if len(s.Snapshot.Connections) == 0 {
+		fmt.Fprintln(w, "No connection is configured.")
+	}
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "ID\tSTATUS\tKIND\tAGE\tLEASE\tDECIDE\tSESSION\tWHAT")
