@@ -39,10 +39,12 @@ func (s *Store) Unfinished(ctx context.Context, origin, environment string) ([]w
 		` WHERE h.closed = 0 AND i.origin = ? AND h.environment = ? ORDER BY h.id`, origin, environment)
 }
 
-// Last implements worker.Journal.
+// Last implements worker.Journal. A hold that came with other work under the
+// item's id says nothing of the item.
 func (s *Store) Last(ctx context.Context, origin, itemID string) (worker.Hold, bool, error) {
 	found, err := s.holds(ctx, wholeHold+` FROM holds h`+joined+
-		` WHERE i.origin = ? AND i.item_id = ? ORDER BY h.id DESC LIMIT 1`, origin, itemID)
+		` WHERE i.origin = ? AND i.item_id = ? AND h.payload = i.payload AND h.kind = i.kind
+		ORDER BY h.id DESC LIMIT 1`, origin, itemID)
 	if err != nil || len(found) == 0 {
 		return worker.Hold{}, false, err
 	}

@@ -14,48 +14,81 @@ const (
 	startWithin  = 5 * time.Second  // an older accept is asked again before the start
 )
 
+// notAccepted is an accept that the harness refused, or never confirmed.
+type notAccepted struct {
+	why   Refusal // NoRefusal: no answer in time
+	cause error
+}
+
+func (n *notAccepted) Error() string {
+	if n.why == NoRefusal {
+		return AcceptUnconfirmed + ": no answer in time; given up unrun: " + n.cause.Error()
+	}
+	return fmt.Sprintf("accept refused (%s): %v", n.why, n.cause)
+}
+
 // accept asks the harness for the right to start (PROTOCOL.md §1 and §3). Only
-// a nil return authorizes a start. Every other way, the reason is in the journal,
-// nothing ran and nothing is reported.
+// a nil return authorizes a start. With every other the reason is in the journal,
+// nothing ran and nothing is reported; errPaused and errOperatorStop leave the
+// hold open, and so does a quit.
 func (h *hold) accept(ctx context.Context) error {
-	e := h.e
-	if err := h.move(StepAsking, "", func(f *Facts) { f.Acceptance = Asking }); err != nil {
+	asking := change{step: StepAsking, facts: func(f *Facts) { f.Acceptance = Asking }}
+	if err := h.recordWhenPossible(ctx, asking); err != nil {
+		h.endUnstarted(err)
 		return err
 	}
-	h.beatIf(ctx, func() bool { return h.leaseWithin(0) })
-	first := e.clock.Boot()
-	reaccepted := false
+	err := h.ask(ctx)
+	if why, closes := closingRefusal(err); closes {
+		h.recordOrAssume(change{step: StepRefused, reason: err.Error(), facts: refusedFacts(why)})
+		h.tellRefused(why)
+	}
+	return err
+}
+
+// ask sends accepts until one is answered: again while there is no answer, at
+// most a minute and while our estimate of the lease holds, and once more where
+// the lease had only lapsed. It sends none while paused, stopped or quitting.
+func (h *hold) ask(ctx context.Context) error {
+	ctx, cancel := h.whileStartable(ctx)
+	defer cancel(nil)
+	h.beatIf(ctx, func() bool { return h.leaseWithin(0) }) // an accept refuses a lapsed lease
+	first := h.e.clock.Boot()
+	again := false
 	for tries := 1; ; tries++ {
-		if h.life.Err() != nil {
-			return h.refusedByLife()
+		if tries > 1 && h.e.isPaused() {
+			return errPaused
 		}
-		sent := e.clock.Boot()
-		err := h.request(h.life, e.cfg.Harness.Accept)
+		sent := h.e.clock.Boot()
+		err := h.request(ctx, h.e.cfg.Harness.Accept)
 		var refused *api.Refused
 		switch {
-		case h.life.Err() != nil:
-			return h.refusedByLife()
 		case ctx.Err() != nil:
-			return context.Cause(ctx) // still asking in the journal: the next start asks again
+			return context.Cause(ctx)
 		case err == nil:
 			h.acceptedAt = sent
 			h.renewed(sent)
 			return nil
-		case errors.As(err, &refused) && refused.Reason == api.LeaseLost && !reaccepted:
-			reaccepted = true
-			if why := h.whyLost(ctx); why != NoRefusal {
-				return h.refused(why, err)
+		case errors.As(err, &refused) && refused.Reason == api.LeaseLost && !again:
+			again = true
+			why := h.whyLost(ctx)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if why != NoRefusal {
+				return &notAccepted{why, err}
 			}
 			continue
 		case errors.As(err, &refused):
-			return h.refused(refusalOf(refused), err)
+			return &notAccepted{refusalOf(refused), err}
 		}
 		h.note(StepAsking, fmt.Sprintf("%s (try %d): %v", AcceptUnconfirmed, tries, err))
 		wait := jitter(min(time.Second<<min(tries-1, 3), 5*time.Second))
-		if e.clock.Boot()+wait-first > acceptWithin || h.leaseWithin(wait) {
-			return h.acceptUnconfirmed()
+		if h.e.clock.Boot()+wait-first > acceptWithin || h.leaseWithin(wait) {
+			return &notAccepted{NoRefusal, err}
 		}
-		sleep(h.life, wait)
+		if !sleep(ctx, wait) {
+			return context.Cause(ctx)
+		}
 	}
 }
 
@@ -91,21 +124,36 @@ func refusalOf(r *api.Refused) Refusal {
 	return RefusedOther
 }
 
-// refused records that the harness refused the accept, tells the operator, and
-// returns an error that says so.
-func (h *hold) refused(why Refusal, cause error) error {
-	err := h.move(StepRefused, cause.Error(), func(f *Facts) {
-		f.Acceptance, f.Refusal, f.Closed = Refused, why, true
-	})
-	h.tellRefused(why)
-	if err != nil {
-		return err
+// closingRefusal says whether an error of ask ends the hold, and as what: an
+// answer of the harness, or what a heartbeat brought meanwhile. NoRefusal then
+// means unconfirmed.
+func closingRefusal(err error) (why Refusal, closes bool) {
+	var n *notAccepted
+	switch {
+	case errors.As(err, &n):
+		return n.why, true
+	case errors.Is(err, errSessionStopped):
+		return RefusedStopped, true
+	case errors.Is(err, errNotOurs), errors.Is(err, errChangedWork):
+		return RefusedNotOurs, true
 	}
-	return fmt.Errorf("accept refused (%s): %w", why, cause)
+	return NoRefusal, false
+}
+
+// refusedFacts are the facts of a hold whose accept was refused or not confirmed.
+func refusedFacts(why Refusal) func(*Facts) {
+	return func(f *Facts) {
+		f.Acceptance, f.Refusal, f.Closed = Refused, why, true
+		if why == NoRefusal {
+			f.Acceptance = Unconfirmed
+		}
+	}
 }
 
 func (h *hold) tellRefused(why Refusal) {
 	switch why {
+	case NoRefusal:
+		h.e.happened(EventUnconfirmed, h, false, h.words("the harness did not confirm the start. Nothing ran."))
 	case RefusedStopped:
 		h.e.happened(EventSessionStopped, h, false, h.words("the session stopped. Nothing ran."))
 	case RefusedLapsed, RefusedNotOurs, RefusedUnknown:
@@ -115,26 +163,39 @@ func (h *hold) tellRefused(why Refusal) {
 	}
 }
 
-// refusedByLife records a refusal that a heartbeat brought while the accept was
-// on its way.
-func (h *hold) refusedByLife() error {
-	cause := context.Cause(h.life)
-	why := RefusedNotOurs
-	if errors.Is(cause, errSessionStopped) {
-		why = RefusedStopped
+// confirmAccept asks again for an accept that grew old while the start was being
+// written down (the machine slept, or was busy), or that the harness cleared by
+// handing the item out once more. Only nil authorizes the start.
+func (h *hold) confirmAccept(ctx context.Context) error {
+	h.e.mu.Lock()
+	fresh := h.e.clock.Boot()-h.acceptedAt <= startWithin && !h.reclaimed
+	h.reclaimed = false
+	h.e.mu.Unlock()
+	switch {
+	case h.life.Err() != nil:
+		return context.Cause(h.life)
+	case fresh:
+		return nil
 	}
-	return h.refused(why, cause)
+	h.note(StepAsking, "the start was delayed; asking again")
+	return h.ask(ctx)
 }
 
-// acceptUnconfirmed gives the item up unrun: the harness may have accepted, but
-// it did not say so.
-func (h *hold) acceptUnconfirmed() error {
-	err := h.move(StepRefused, AcceptUnconfirmed+": no answer in time; given up unrun", func(f *Facts) {
-		f.Acceptance, f.Closed = Unconfirmed, true
-	})
-	h.e.happened(EventUnconfirmed, h, false, h.words("the harness did not confirm the start. Nothing ran."))
-	if err != nil {
-		return err
+// endUnconfirmed ends an item that is written down as starting and may not start
+// any more. A refusal closes it, unreported; a stop, a pause or a quit ends it as
+// accepted and not run, which is reported.
+func (h *hold) endUnconfirmed(err error) error {
+	o := h.unstarted(err.Error() + " before it started; nothing ran")
+	why, closes := closingRefusal(err)
+	if !closes {
+		h.finish(o)
+		return nil
 	}
-	return errors.New(AcceptUnconfirmed)
+	refused := refusedFacts(why)
+	h.recordOrAssume(change{step: StepRefused, reason: o.Reason, outcome: &o, facts: func(f *Facts) {
+		refused(f)
+		f.Execution = CouldNotStart
+	}})
+	h.tellRefused(why)
+	return err
 }

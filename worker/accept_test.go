@@ -187,7 +187,7 @@ func TestAStartDelayedAfterTheAcceptIsAcceptedAgainFirst(t *testing.T) {
 				b.script.offer(item("i1", "s", "true"))
 				b.script.on("accept", test.answers...)
 				b.start(approveAll)
-				settle(5 * time.Second)
+				settle(90 * time.Second)
 				b.wantStarts(test.starts...)
 				b.wantCalls("complete", test.reports)
 				if got := b.last(); !got.Closed {

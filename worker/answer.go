@@ -58,6 +58,18 @@ func (h *hold) decisionLeft() time.Duration {
 	return left
 }
 
+// unlessAnswered returns what was decided without the operator, unless they were
+// quicker. From then on an answer comes too late.
+func (h *hold) unlessAnswered(a answer) answer {
+	h.e.mu.Lock()
+	defer h.e.mu.Unlock()
+	if h.answered {
+		return <-h.answers
+	}
+	h.answered = true
+	return a
+}
+
 func (e *Engine) answeredInTime() {
 	e.mu.Lock()
 	e.expiries = 0
@@ -72,6 +84,7 @@ func (h *hold) grantAfterGap(late time.Duration) {
 	}
 	h.e.mu.Lock()
 	h.decideBy = max(h.decideBy, h.e.clock.Boot()+atLeast)
+	h.warned = false
 	h.e.mu.Unlock()
 }
 
@@ -86,8 +99,11 @@ func (h *hold) expire() (answer, error) {
 	}
 	h.answered = true
 	if e.paused || e.away {
-		e.mu.Unlock()
-		return answer{}, errReleased
+		defer e.mu.Unlock()
+		if e.paused {
+			return answer{}, errLetGoPaused
+		}
+		return answer{}, errLetGoAway
 	}
 	e.expiries++
 	away := e.expiries >= 2
@@ -95,7 +111,7 @@ func (h *hold) expire() (answer, error) {
 	if away {
 		for _, other := range e.holds {
 			if other != h && other.phase == phaseWaiting && !other.answered {
-				other.loseLife(errReleased)
+				other.loseLife(errLetGoAway)
 			}
 		}
 		e.signal()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"countersign/worker/api"
@@ -33,6 +34,9 @@ func (e *Engine) claimWork(ctx context.Context) {
 			probed = true
 		}
 		e.renewLapsed(ctx)
+		if !e.isRoom() {
+			continue // a pause, say, came meanwhile
+		}
 		sent := e.clock.Boot()
 		item, found, err := e.claim(ctx)
 		switch {
@@ -46,13 +50,11 @@ func (e *Engine) claimWork(ctx context.Context) {
 		default:
 			failures = 0
 			e.inTouch()
-			if found {
-				e.take(ctx, item, sent)
-			}
+			fresh := found && e.take(ctx, item, sent)
 			if e.cfg.Once {
 				return
 			}
-			if !found {
+			if !fresh || e.isEcho() {
 				sleep(ctx, e.pollInterval())
 			}
 		}
@@ -111,25 +113,43 @@ func (e *Engine) within(ctx context.Context, request func(context.Context) error
 
 // take has a claimed item held and tended, unless it is held here already: then
 // it is the same hold. sent is the Boot at which the claim was sent, from which
-// the lease counts. The next claim does not wait for the journal.
-func (e *Engine) take(ctx context.Context, item Item, sent time.Duration) {
+// the lease counts. The next claim does not wait for the journal. It says whether
+// the item was not held yet.
+func (e *Engine) take(ctx context.Context, item Item, sent time.Duration) (fresh bool) {
 	e.mu.Lock()
 	e.busyUntil = e.clock.Boot() + activeFor
 	same := e.holding(item.ID)
 	e.mu.Unlock()
 	if same != nil {
 		e.offeredAgain(ctx, same, item, sent)
-		return
+		return false
 	}
 	h := e.newHold(e.recordOf(item), sent)
 	e.add(h)
-	e.tending.Go(func() {
-		if err := h.open(context.WithoutCancel(ctx)); err != nil {
-			e.notTaken(ctx, h, err)
-			return
-		}
-		e.tend(ctx, h)
-	})
+	e.tending.Go(func() { e.tend(ctx, h) })
+	return true
+}
+
+// isEcho says whether, since it was last called, the harness handed out what had
+// been held here before. Such answers are not asked for without a pause.
+func (e *Engine) isEcho() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	echo := e.echo
+	e.echo = false
+	return echo
+}
+
+func (e *Engine) isRoom() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.mayClaim()
+}
+
+func (e *Engine) isPaused() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.paused
 }
 
 // notTaken lets an item go that could not be written down: nothing ran and
@@ -175,10 +195,8 @@ func (e *Engine) offeredAgain(ctx context.Context, h *hold, item Item, sent time
 	h.renewed(sent)
 	e.mu.Lock()
 	phase := h.phase
+	h.reclaimed = phase == phaseAccepting
 	e.mu.Unlock()
-	if phase == phaseOpening {
-		return // it has no number yet to note this under
-	}
 	h.note(StepOffered, "the harness handed this item out again while it is held here")
 	if phase != phaseRunning {
 		return
@@ -223,7 +241,7 @@ func (e *Engine) lostTouch(err error) {
 		e.failingFrom = now
 	}
 	tellUnreachable := state == Unreachable && !e.toldFailing && now-e.failingFrom >= 30*time.Second
-	e.toldFailing = e.toldFailing || tellUnreachable || state != Unreachable
+	e.toldFailing = e.toldFailing || tellUnreachable
 	e.mu.Unlock()
 	e.setConnection(state, detail)
 
@@ -232,6 +250,8 @@ func (e *Engine) lostTouch(err error) {
 		e.happened(EventUnreachable, nil, false, "The harness has not answered for 30 s. Countersign keeps trying.")
 	case news && state == CredentialsRejected:
 		e.happened(EventCredentials, nil, false, "The harness rejected the credentials. Nothing is claimed.")
+	case news && state == ClaimsRefused:
+		e.happened(EventClaimsRefused, nil, false, "The harness refuses to hand out work. Countersign keeps trying.")
 	case news && state == CannotAccept:
 		e.happened(EventCannotAccept, nil, false, "This harness cannot accept a start, so nothing is claimed.")
 	}
@@ -257,6 +277,8 @@ func describeFailure(err error) (ConnectionState, string) {
 			return CannotAccept, "This harness has no accept route, so it cannot authorize a start. " +
 				"Nothing is claimed or run. Update the harness."
 		}
+		return ClaimsRefused, fmt.Sprintf("The harness refuses to hand out work (status %d); trying again. "+
+			"Check the environment id and its key.", refused.Status)
 	}
 	return Unreachable, "No usable answer from the harness; trying again. " + err.Error()
 }
@@ -275,7 +297,7 @@ func (e *Engine) setConnection(state ConnectionState, detail string) {
 // credentials and a harness that cannot accept do not mend themselves quickly.
 func (e *Engine) backoff(failures int, err error) time.Duration {
 	longest := e.cfg.Poll.Longest
-	if state, _ := describeFailure(err); state != Unreachable {
+	if state, _ := describeFailure(err); state != Unreachable && state != ClaimsRefused {
 		return jitter(longest)
 	}
 	return jitter(min(longest, e.cfg.Poll.Active<<min(failures, 10)))
@@ -302,26 +324,33 @@ func (e *Engine) pollInterval() time.Duration {
 	return e.cfg.Poll.Idle
 }
 
-// renewLapsed tries once to renew each hold whose lease, by our estimate, has
-// lapsed, and to complete each that is finished. A claim can make a harness give
-// up lapsed work for good, so this comes before the next one (DESIGN.md).
+// renewLapsed tries to renew each hold whose lease, by our estimate, has lapsed,
+// and to complete each that is finished; once for each lapse. A claim can make a
+// harness give up lapsed work for good, so this comes before the next one
+// (DESIGN.md).
 func (e *Engine) renewLapsed(ctx context.Context) {
+	var tries sync.WaitGroup
 	e.mu.Lock()
-	var lapsed []*hold
 	for _, h := range e.holds {
-		if h.leaseLeft() <= 0 {
-			lapsed = append(lapsed, h)
+		lapsed := h.leaseLeft() <= 0 && !h.triedLapsed
+		owed := h.recovered && h.phase == phaseDelivering && !h.tried
+		if lapsed || owed {
+			h.triedLapsed = true
+			tries.Go(func() { h.renewOrComplete(ctx) })
 		}
 	}
 	e.mu.Unlock()
-	for _, h := range lapsed {
-		if attempted := h.hurryDelivery(); attempted != nil {
-			select {
-			case <-attempted:
-			case <-ctx.Done():
-			}
-			continue
-		}
+	tries.Wait()
+}
+
+func (h *hold) renewOrComplete(ctx context.Context) {
+	attempted := h.hurryDelivery()
+	if attempted == nil {
 		h.beatIf(ctx, func() bool { return h.leaseWithin(0) })
+		return
+	}
+	select {
+	case <-attempted:
+	case <-ctx.Done():
 	}
 }

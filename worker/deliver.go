@@ -22,7 +22,7 @@ const (
 // one try and otherwise stays in the journal.
 func (h *hold) deliver(ctx context.Context, unanswered bool) {
 	if h.rec.Delivery != Delivering { // it was not written down with the end
-		h.recordDelivery(StepDelivering, "", func(f *Facts) { f.Delivery = Delivering })
+		h.recordOrAssume(change{step: StepDelivering, facts: func(f *Facts) { f.Delivery = Delivering }})
 	}
 	result, failed := h.report()
 	shortened, noted := false, ""
@@ -35,7 +35,7 @@ func (h *hold) deliver(ctx context.Context, unanswered bool) {
 		case err == nil:
 			h.delivered(Delivered, "")
 			return
-		case errors.As(err, &refused) && refused.Reason == api.TooLarge && !shortened && h.rec.Outcome != nil:
+		case errors.As(err, &refused) && refused.Reason == api.TooLarge && !shortened && !h.declined():
 			shortened = true
 			result = execute.Shorten(*h.rec.Outcome, shortenedTo)
 			h.note(StepDelivering, "the report was too large for the harness; it is reported again, shorter")
@@ -71,13 +71,19 @@ func (h *hold) noteOnce(last, reason string) string {
 	return reason
 }
 
-// report is what complete carries: the outcome's result, or the words of a
-// decline.
+// report is what complete carries: the words of a decline, or the outcome's
+// result.
 func (h *hold) report() (result []byte, failed bool) {
-	if o := h.rec.Outcome; o != nil {
-		return o.Result, o.Failed
+	if h.declined() {
+		return declinedResult(h.rec)
 	}
-	return declinedResult(h.rec)
+	return h.rec.Outcome.Result, h.rec.Outcome.Failed
+}
+
+// declined says whether this hold was decided against. Its item may have been run
+// under another.
+func (h *hold) declined() bool {
+	return h.rec.Decision == Declined || h.rec.Decision == Expired
 }
 
 // complete sends one completion and tells whoever hurried it that it was tried.
@@ -87,6 +93,7 @@ func (h *hold) complete(ctx context.Context, result []byte, failed bool) error {
 		return h.e.cfg.Harness.Complete(ctx, h.rec.Item.ID, h.rec.WorkerID, result, failed)
 	})
 	h.e.mu.Lock()
+	h.tried = true
 	close(h.attempted)
 	h.attempted = make(chan struct{})
 	h.e.mu.Unlock()
@@ -116,9 +123,9 @@ func (h *hold) conflict(unanswered bool, refused *api.Refused) {
 // delivered closes the hold with how its delivery ended, and tells the operator
 // of every way but the good one.
 func (h *hold) delivered(d Delivery, reason string) {
-	h.recordDelivery(StepDelivered, reason, func(f *Facts) {
+	h.recordOrAssume(change{step: StepDelivered, reason: reason, facts: func(f *Facts) {
 		f.Delivery, f.Closed = d, true
-	})
+	}})
 	switch d {
 	case DeliveryRefused:
 		h.e.happened(EventUndelivered, h, h.ran(), h.words("the harness did not record the result. It is in the history."))
@@ -127,11 +134,6 @@ func (h *hold) delivered(d Delivery, reason string) {
 	case Undelivered:
 		h.e.happened(EventUndelivered, h, h.ran(), h.words("the result was not delivered. It is in the history."))
 	}
-}
-
-// ran says whether the item's execution had started.
-func (h *hold) ran() bool {
-	return h.rec.Execution != NotStarted && h.rec.Execution != CouldNotStart
 }
 
 // untilNextTry waits for d, or until it is hurried, and says whether to try
@@ -166,9 +168,6 @@ func (h *hold) hurryDelivery() <-chan struct{} {
 // reportDeclined reports a decline: without an accept, in words, saying that
 // nothing ran.
 func (h *hold) reportDeclined(ctx context.Context) {
-	h.e.mu.Lock()
-	h.phase = phaseDelivering
-	h.e.signal()
-	h.e.mu.Unlock()
+	h.setPhase(phaseDelivering)
 	h.deliver(ctx, h.recovered)
 }

@@ -90,7 +90,7 @@ type Engine struct {
 	mu          sync.Mutex
 	wake        chan struct{} // closed and replaced whenever a turn may have changed
 	holds       []*hold       // open ones, oldest first
-	finished    []View        // closed ones, newest first, at most keepFinished
+	finished    []View        // closed ones, newest first, bounded
 	conn        ConnectionView
 	failingFrom time.Duration // Boot of the first failure in a row; 0 while well
 	toldFailing bool
@@ -102,12 +102,14 @@ type Engine struct {
 	expiries    int  // in a row
 	journalDown bool // it could not be written a moment ago
 	claims      int  // so far: what was claimed first comes first
+	echo        bool // something claimed had been held here before
 	lookAgain   bool // something could not be started: is the work directory usable?
 	quitting    bool
 }
 
 const (
 	keepFinished  = 50
+	keepBytes     = 16 << 20         // of payloads and results of finished ones
 	maxDelivering = 64               // above it nothing is claimed: results come first
 	activeFor     = 30 * time.Second // polling stays active this long after an item
 	requestWithin = 10 * time.Second
@@ -167,6 +169,7 @@ func setDefault[T comparable](field *T, value T) {
 func (e *Engine) Run(ctx context.Context) error {
 	e.startNotes()
 	defer e.notes.stop()
+	defer e.forgetPause()
 	if err := e.recover(ctx); err != nil {
 		return fmt.Errorf("take up what the journal of %s left open: %w", e.cfg.Name, err)
 	}

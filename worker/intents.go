@@ -36,7 +36,7 @@ func (e *Engine) decideFor(id HoldID, digest string, a answer) error {
 		return ErrNoHold
 	case h.rec.Digest != digest:
 		return ErrChanged
-	case h.phase != phaseWaiting || h.answered || h.unfit != nil:
+	case h.phase != phaseWaiting || h.answered || h.life.Err() != nil:
 		return ErrDecided
 	}
 	h.answered = true
@@ -54,6 +54,8 @@ func (e *Engine) Release(id HoldID) error {
 	switch {
 	case h == nil:
 		return ErrNoHold
+	case h.declined():
+		return ErrDecided
 	case h.phase >= phaseAccepting:
 		return ErrAccepted
 	}
@@ -100,19 +102,35 @@ func (e *Engine) Pause(until time.Time) {
 		e.pauseTimer = nil
 	}
 	if !until.IsZero() {
-		e.pauseTimer = time.AfterFunc(until.Sub(e.clock.Now()), func() { e.resumeAt(until) })
+		e.awaitResume(until)
 	}
 	e.mu.Unlock()
 	e.changed()
 }
 
-// resumeAt ends a pause that was to last until then, and no other.
-func (e *Engine) resumeAt(until time.Time) {
+// awaitResume ends a pause that was to last until then, and no other. Timers stand
+// still while the machine sleeps, so it looks often. e.mu must be held.
+func (e *Engine) awaitResume(until time.Time) {
+	e.pauseTimer = time.AfterFunc(min(until.Sub(e.clock.Now()), lookEvery), func() {
+		e.mu.Lock()
+		over := !e.clock.Now().Before(until)
+		still := e.paused && e.pausedUntil.Equal(until)
+		if still && !over {
+			e.awaitResume(until)
+		}
+		e.mu.Unlock()
+		if still && over {
+			e.Resume()
+		}
+	})
+}
+
+// forgetPause stops the timer of a pause with an end.
+func (e *Engine) forgetPause() {
 	e.mu.Lock()
-	still := e.paused && e.pausedUntil.Equal(until)
-	e.mu.Unlock()
-	if still {
-		e.Resume()
+	defer e.mu.Unlock()
+	if e.pauseTimer != nil {
+		e.pauseTimer.Stop()
 	}
 }
 
@@ -156,7 +174,7 @@ func (e *Engine) SetRoom(maxHeld, maxRunning int) {
 // find returns the open hold with this number. e.mu must be held.
 func (e *Engine) find(id HoldID) *hold {
 	for _, h := range e.holds {
-		if h.rec.ID == id {
+		if h.rec.ID == id && h.phase != phaseOpening {
 			return h
 		}
 	}

@@ -24,7 +24,8 @@ type Journal interface {
 	// first.
 	Unfinished(ctx context.Context, origin, environment string) ([]Hold, error)
 
-	// Last returns the newest hold of an item and whether there is one.
+	// Last returns the newest hold that came with the item's own work (the kind and
+	// payload that its id first came with) and whether there is one.
 	Last(ctx context.Context, origin, itemID string) (Hold, bool, error)
 }
 

@@ -13,7 +13,8 @@ import (
 // window. What an answer obliges us to do is in PROTOCOL.md §3.
 func (h *hold) keepLease(ctx context.Context) {
 	every := h.e.cfg.Lease / 3
-	for sleep(ctx, h.untilBeat(every)) {
+	// Timers stand still while the machine sleeps, the lease does not: look often.
+	for sleep(ctx, min(h.untilBeat(every), 2*time.Second)) {
 		h.beatIf(ctx, func() bool { return h.untilBeat(every) <= 0 })
 	}
 }
@@ -83,7 +84,7 @@ func (h *hold) renewed(sent time.Duration) {
 	h.leaseFrom = max(h.leaseFrom, sent)
 	h.lastBeat = max(h.lastBeat, sent)
 	was := h.atRisk
-	h.atRisk, h.toldLapsed = false, false
+	h.atRisk, h.toldLapsed, h.triedLapsed = false, false, false
 	e.mu.Unlock()
 	if was {
 		h.note(StepLease, "the lease is renewed again")
@@ -110,17 +111,18 @@ func (h *hold) suspect(sent time.Duration, err error) {
 	h.atRisk = true
 	lapsed := h.leaseLeft() <= 0 && !h.toldLapsed
 	h.toldLapsed = h.toldLapsed || lapsed
-	ran, delivering := h.phase.started(), h.phase == phaseDelivering
+	ran := h.phase.started()
+	unseen := h.phase == phaseOpening || h.phase == phaseDelivering
 	e.mu.Unlock()
 	if first {
 		h.note(StepLease, HeartbeatUnconfirmed+": "+err.Error())
-		if !delivering {
+		if !unseen {
 			e.happened(EventLeaseAtRisk, h, ran, h.words("the lease could not be renewed. Countersign keeps trying."))
 		}
 	}
 	if lapsed {
 		h.note(StepLease, "by our estimate the lease has lapsed")
-		if !delivering {
+		if !unseen {
 			e.happened(EventLeaseLost, h, ran, h.words("the lease has probably lapsed. "+ranWords(ran)))
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"countersign/worker/execute"
 )
 
-// phase is how far a hold has come, as the engine sees it. Phases only grow.
+// phase is how far a hold has come, as the engine sees it.
 type phase int
 
 const (
@@ -23,6 +23,15 @@ const (
 	phaseRunning                 // started; holds a running slot
 	phaseDelivering              // ended or declined; being reported
 )
+
+// setPhase moves the hold on.
+func (h *hold) setPhase(p phase) {
+	h.e.mu.Lock()
+	h.phase = p
+	h.e.signal()
+	h.e.mu.Unlock()
+	h.e.changed()
+}
 
 func (p phase) started() bool { return p >= phaseRunning }
 func (p phase) inSlot() bool  { return p == phaseAccepting || p == phaseRunning }
@@ -48,22 +57,24 @@ type hold struct {
 	acceptedAt time.Duration // Boot at which the successful accept was sent
 
 	// Guarded by e.mu.
-	rec        Hold
-	steps      []Entry
-	phase      phase
-	claimed    int // the how manieth claim
-	answered   bool
-	openedAt   time.Duration // Boot
-	age        time.Duration // of the item at its claim, by the harness's clock
-	decideBy   time.Duration // Boot
-	warned     bool
-	leaseFrom  time.Duration // Boot at which the last successful renewal was sent
-	lastBeat   time.Duration // Boot at which the last renewal was tried
-	atRisk     bool
-	toldLapsed bool
-	toldLost   bool
-	startedAt  time.Time
-	attempted  chan struct{} // closed when the delivery attempt under way has ended
+	rec         Hold
+	steps       []Entry
+	phase       phase
+	claimed     int // the how manieth claim
+	answered    bool
+	openedAt    time.Duration // Boot
+	age         time.Duration // of the item at its claim, by the harness's clock
+	decideBy    time.Duration // Boot
+	warned      bool
+	leaseFrom   time.Duration // Boot at which the last successful renewal was sent
+	lastBeat    time.Duration // Boot at which the last renewal was tried
+	atRisk      bool
+	toldLapsed  bool
+	triedLapsed bool // since it lapsed, before a claim
+	toldLost    bool
+	reclaimed   bool          // handed out again since it was accepted
+	tried       bool          // delivering was tried
+	attempted   chan struct{} // closed when the delivery attempt under way has ended
 }
 
 // recordOf is the record of a hold of an item that was just claimed.
@@ -79,7 +90,7 @@ func (e *Engine) recordOf(item Item) Hold {
 }
 
 // open learns what is known of the item, decides what needs no person, and writes
-// both down.
+// both down. The lease is kept meanwhile.
 func (h *hold) open(ctx context.Context) error {
 	e := h.e
 	last, known, err := e.cfg.Journal.Last(ctx, h.rec.Origin, h.rec.Item.ID)
@@ -87,28 +98,36 @@ func (h *hold) open(ctx context.Context) error {
 		return err
 	}
 	rec, next, then := h.rec, phaseWaiting, []change(nil)
+	rec.Returned = known
 	if known {
-		rec.Returned, rec.Execution = true, last.Execution
-		switch {
-		case !sameWork(last.Item, rec.Item):
-			h.unfit = errChangedWork
-		case last.Execution != NotStarted:
-			rec.Outcome, next = last.Outcome, phaseDelivering
-		case last.Decision == Declined:
-			then = append(then, decision(answer{Declined, last.DecidedBy, last.Words}))
-		}
+		rec.Execution = last.Execution
 	}
-	if a, decided := h.judge(); decided && next == phaseWaiting && then == nil {
+	switch a, decided := h.judge(); {
+	case known && !sameWork(last.Item, rec.Item):
+		then = append(then, decision(answer{Declined, ownName, errChangedWork.Error()}))
+	case known && last.Execution != NotStarted && last.Outcome == nil:
+		h.loseLife(errStartedBefore)
+	case known && last.Execution != NotStarted:
+		rec.Outcome, next = last.Outcome, phaseDelivering
+	case known && last.Decision == Declined:
+		then = append(then, decision(answer{Declined, last.DecidedBy, last.Words}))
+	case decided:
 		then = append(then, decision(a))
+	}
+	if then != nil {
+		next = phaseInLine
 	}
 	moves := plan(rec.Facts, e.clock.Now(), then)
 	if rec.ID, err = e.cfg.Journal.Open(ctx, rec, returnedWords(rec), moves...); err != nil {
 		return err
 	}
 	e.mu.Lock()
-	h.rec, h.phase = rec, next
+	h.rec.ID, h.rec.Returned, h.rec.Execution, h.rec.Outcome = rec.ID, rec.Returned, rec.Execution, rec.Outcome
+	h.phase = next
+	e.echo = e.echo || known
 	h.remember(Entry{Hold: rec.ID, At: rec.OpenedAt, Step: StepClaimed, Reason: returnedWords(rec), Facts: rec.Facts})
 	h.apply(moves)
+	e.signal()
 	e.mu.Unlock()
 	e.changed()
 	return nil
@@ -130,11 +149,18 @@ func (e *Engine) newHold(rec Hold, sent time.Duration) *hold {
 	if !rec.Item.CreatedAt.IsZero() && !rec.Item.ClaimedAt.IsZero() {
 		h.age = max(0, rec.Item.ClaimedAt.Sub(rec.Item.CreatedAt))
 	}
-	h.decideBy = h.openedAt + max(e.cfg.DecisionTimeout-h.age, atLeast)
-	if e.cfg.DecisionTimeout < atLeast { // asked for: a short limit is a limit
-		h.decideBy = h.openedAt + e.cfg.DecisionTimeout
-	}
+	h.limitDecision()
 	return h
+}
+
+// limitDecision sets how long the operator has: from the item's creation, and a
+// minute at least, unless a shorter limit is configured.
+func (h *hold) limitDecision() {
+	limit := h.e.cfg.DecisionTimeout
+	if limit >= atLeast {
+		limit = max(limit-h.age, atLeast)
+	}
+	h.decideBy = h.openedAt + limit
 }
 
 // add puts a hold on the list, behind those that were claimed before it.
@@ -172,8 +198,26 @@ func sameWork(a, b Item) bool {
 
 // whileAlive is ctx that also ends, with its cause, when the hold's life does.
 func (h *hold) whileAlive(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	return endingWith(ctx, h.life)
+}
+
+// whileStartable is whileAlive that also ends when what runs has to stop.
+func (h *hold) whileStartable(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	alive, endAlive := h.whileAlive(ctx)
+	both, end := endingWith(alive, h.runCtx)
+	return both, func(cause error) {
+		end(cause)
+		endAlive(cause)
+	}
+}
+
+// endingWith is ctx that also ends, with its cause, when other does.
+func endingWith(ctx, other context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(h.life, func() { cancel(context.Cause(h.life)) })
+	if other.Err() != nil {
+		cancel(context.Cause(other))
+	}
+	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
 	return ctx, func(cause error) {
 		stop()
 		cancel(cause)

@@ -77,17 +77,23 @@ func (h *hold) recordWhenPossible(ctx context.Context, c change) error {
 	}
 }
 
-// recordDelivery writes down a step of a delivery, which the facts have overtaken:
-// what was sent cannot be taken back, and a restart delivers again. An outcome
-// that could not be written down before goes along.
-func (h *hold) recordDelivery(step Step, reason string, facts func(*Facts)) {
-	c := change{step: step, reason: reason, facts: facts}
-	if h.unwritten {
+// recordOrAssume is record for what has happened whether or not it can be written
+// down: then it is so in memory, and a restart finds out again. An outcome that
+// could not be written goes along with the next step that can.
+func (h *hold) recordOrAssume(c change) {
+	if h.unwritten && c.outcome == nil {
 		c.outcome = h.rec.Outcome
 	}
 	err := h.record(c)
+	if err == nil {
+		h.unwritten = false
+		return
+	}
 	h.logged(err)
-	h.unwritten = h.unwritten && err != nil
+	h.e.mu.Lock()
+	h.apply(plan(h.rec.Facts, h.e.clock.Now(), []change{c}))
+	h.unwritten = h.unwritten || c.outcome != nil
+	h.e.mu.Unlock()
 }
 
 // logged logs a step that could not be written down and holds all the same.
@@ -101,9 +107,10 @@ const keepSteps = 200
 
 // remember keeps an entry for the window. e.mu must be held.
 func (h *hold) remember(entry Entry) {
-	if len(h.steps) < keepSteps {
-		h.steps = append(h.steps, entry)
+	if len(h.steps) >= keepSteps { // the first say most, the last are news
+		h.steps = append(h.steps[:keepSteps/2], h.steps[keepSteps/2+1:]...)
 	}
+	h.steps = append(h.steps, entry)
 }
 
 // note writes down something that changes no fact. It does not wait for the
@@ -111,8 +118,12 @@ func (h *hold) remember(entry Entry) {
 func (h *hold) note(step Step, reason string) {
 	m := Move{At: h.e.clock.Now(), Step: step, Reason: reason}
 	h.e.mu.Lock()
-	h.remember(Entry{Hold: h.rec.ID, At: m.At, Step: step, Reason: reason, Facts: h.rec.Facts})
+	id := h.rec.ID
+	h.remember(Entry{Hold: id, At: m.At, Step: step, Reason: reason, Facts: h.rec.Facts})
 	h.e.mu.Unlock()
-	h.e.log.Info("note", "hold", int64(h.rec.ID), "step", string(step), "reason", reason)
-	h.e.notes.add(h.rec.ID, m)
+	if id == 0 {
+		return // not written down itself yet
+	}
+	h.e.log.Info("note", "hold", int64(id), "step", string(step), "reason", reason)
+	h.e.notes.add(id, m)
 }

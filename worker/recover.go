@@ -1,6 +1,9 @@
 package worker
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // recover takes up the holds that an earlier run left open (DESIGN.md,
 // write-ahead rule 3). What had not started is shown again, undecided, and its
@@ -12,24 +15,28 @@ func (e *Engine) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	newest := map[string]HoldID{}
+	for _, rec := range left {
+		newest[rec.Item.ID] = max(newest[rec.Item.ID], rec.ID)
+	}
 	var taken []*hold
 	for _, rec := range left {
 		rec.Connection = e.cfg.Name
-		// By our estimate the lease has lapsed: it is renewed before anything else.
-		h := e.newHold(rec, e.clock.Boot()-e.cfg.Lease)
-		h.recovered = true
-		h.steps = []Entry{{Hold: rec.ID, At: rec.OpenedAt, Step: StepClaimed, Facts: rec.Facts}}
+		h := e.takeUp(rec)
 		switch {
-		case rec.Execution != NotStarted:
+		case newest[rec.Item.ID] != rec.ID:
+			h.letGo("the same item is held again under a later number")
+		case h.declined(), rec.Execution != NotStarted:
 			h.phase = phaseDelivering
-		case rec.Decision == Declined, rec.Decision == Expired:
-			h.phase = phaseInLine
+			taken = append(taken, h)
+		case rec.WorkDir != e.cfg.Runner.Dir():
+			h.letGo("it was shown with the work directory " + rec.WorkDir + ", which is not the connection's any more")
 		default:
 			if err := h.showAgain(); err != nil {
 				return err
 			}
+			taken = append(taken, h)
 		}
-		taken = append(taken, h)
 	}
 	for _, h := range taken {
 		e.add(h)
@@ -38,29 +45,52 @@ func (e *Engine) recover(ctx context.Context) error {
 	return nil
 }
 
+// takeUp makes the memory of a hold that the journal has. By our estimate its
+// lease has lapsed: it is renewed before anything else.
+func (e *Engine) takeUp(rec Hold) *hold {
+	h := e.newHold(rec, e.clock.Boot()-e.cfg.Lease)
+	h.recovered = true
+	h.age += max(0, e.clock.Now().Sub(rec.OpenedAt).Round(time.Millisecond))
+	h.limitDecision()
+	h.steps = []Entry{{Hold: rec.ID, At: rec.OpenedAt, Step: StepClaimed, Facts: rec.Facts}}
+	return h
+}
+
 // showAgain puts a hold that had not started back to undecided: an approval
 // belongs to the run of Countersign in which it was given.
 func (h *hold) showAgain() error {
 	h.phase = phaseWaiting
 	return h.move(StepRecovered, "Countersign was restarted before this started; nothing ran", func(f *Facts) {
 		f.Decision, f.DecidedBy, f.Words = Undecided, "", ""
-		f.Acceptance, f.Refusal = NotAsked, NoRefusal
+		f.Acceptance, f.Refusal, f.Delivery = NotAsked, NoRefusal, NothingToDeliver
 	})
 }
 
-// interrupted records that the item was found started and without an outcome.
-// It says whether that is to be reported: only where the harness would hand the
-// item to someone else to run. Elsewhere it is left to lapse to unknown.
+// letGo closes a hold that is not taken up. The harness hands the item out again
+// when its lease has lapsed.
+func (h *hold) letGo(why string) {
+	h.recordOrAssume(change{step: StepRecovered, reason: why, facts: func(f *Facts) {
+		f.Decision, f.Words, f.Closed = Released, why, true
+	}})
+}
+
+// isInterrupted says whether the item was found started and without an outcome.
+func (h *hold) isInterrupted() bool {
+	return h.phase == phaseDelivering && h.rec.Outcome == nil && !h.declined()
+}
+
+// interrupted records that. It says whether it is to be reported: only where the
+// harness would hand the item to someone else to run. Elsewhere it is left to
+// lapse to unknown.
 func (h *hold) interrupted() (report bool) {
-	e := h.e
-	o := interruptedOutcome(h.rec, e.clock.Now())
-	report = h.rec.Item.ClaimStatus != "queued" || h.rec.Returned
-	h.logged(h.record(change{step: StepRecovered, reason: o.Reason, outcome: &o, facts: func(f *Facts) {
+	o := interruptedOutcome(h.rec, h.e.clock.Now())
+	report = h.rec.Item.ClaimStatus != "queued"
+	h.recordOrAssume(change{step: StepRecovered, reason: o.Reason, outcome: &o, facts: func(f *Facts) {
 		f.Execution, f.Closed = Interrupted, !report
 		if report {
 			f.Delivery = Delivering
 		}
-	}}))
-	e.happened(EventInterrupted, h, true, h.words("Countersign was ended while this ran. It may have run wholly, partly or not at all."))
+	}})
+	h.e.happened(EventInterrupted, h, true, h.words("Countersign was ended while this ran. It may have run wholly, partly or not at all."))
 	return report
 }

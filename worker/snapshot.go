@@ -37,6 +37,7 @@ const (
 	Connected           ConnectionState = "connected"
 	Unreachable         ConnectionState = "unreachable"          // no usable answer
 	CredentialsRejected ConnectionState = "credentials rejected" // 401 or 403
+	ClaimsRefused       ConnectionState = "claims refused"       // 400 and the like
 	CannotAccept        ConnectionState = "cannot accept"        // the harness has no accept route
 	WorkDirUnusable     ConnectionState = "work directory unusable"
 )
@@ -73,6 +74,7 @@ const (
 	EventCredentials    EventKind = "credentials"        // credentials rejected
 	EventUnreachable    EventKind = "unreachable"        // for 30 s
 	EventReachable      EventKind = "reachable"          // and back
+	EventClaimsRefused  EventKind = "claims refused"     // 400 and the like
 	EventCannotAccept   EventKind = "cannot accept"      // the harness has no accept route
 	EventFinished       EventKind = "finished"           // an item ended, whichever way
 )

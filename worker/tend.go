@@ -14,31 +14,45 @@ var (
 	errSessionStopped = errors.New("the session stopped this work")
 	errNotOurs        = errors.New("the item is not ours any more")
 	errChangedWork    = errors.New("the harness handed out other work under the same id")
+	errStartedBefore  = errors.New("the item was started before and its end is not known here; it is not run again")
 	errReleased       = errors.New("released by the operator")
+	errLetGoPaused    = errors.New("let go: nobody answered while Countersign was paused")
+	errLetGoAway      = errors.New("let go: nobody answered twice in a row")
 	errOperatorStop   = errors.New("stopped by the operator")
 	errShutdown       = errors.New("stopped because Countersign is quitting")
+	errPaused         = errors.New("paused")
 )
 
-// tend sees one hold through its life: decide, wait for a turn, accept, run,
-// report; with the lease renewed beside it. It returns when the hold is closed,
-// or when Countersign quits and the journal has what is left to do.
+// tend sees one hold through its life, with its lease renewed beside it. It
+// returns when the hold is closed, or when Countersign quits and the journal has
+// what is left to do.
 func (e *Engine) tend(ctx context.Context, h *hold) {
+	defer e.close(h)
+	if h.isInterrupted() && !h.interrupted() {
+		return // left to lapse
+	}
 	leaseCtx, stopLease := context.WithCancel(context.WithoutCancel(ctx))
-	var lease = make(chan struct{})
+	kept := make(chan struct{})
 	go func() {
-		defer close(lease)
+		defer close(kept)
 		h.keepLease(leaseCtx)
 	}()
-	defer func() {
-		stopLease()
-		<-lease
-		e.close(h)
-	}()
+	h.live(ctx)
+	stopLease()
+	<-kept
+}
 
-	if h.phase == phaseDelivering { // ended before: reported again, never run
-		if h.rec.Outcome != nil || h.interrupted() {
-			h.deliver(ctx, true)
+// live is one item's life: write it down, decide, wait for a turn, accept, run,
+// report.
+func (h *hold) live(ctx context.Context) {
+	if h.phase == phaseOpening {
+		if err := h.open(context.WithoutCancel(ctx)); err != nil {
+			h.e.notTaken(ctx, h, err)
+			return
 		}
+	}
+	if h.phase == phaseDelivering { // ended before: reported again, never run
+		h.deliver(ctx, true)
 		return
 	}
 	if err := h.decide(ctx); err != nil {
@@ -49,35 +63,52 @@ func (e *Engine) tend(ctx context.Context, h *hold) {
 		h.reportDeclined(ctx)
 		return
 	}
-	if err := h.waitTurn(ctx); err != nil {
-		h.endUnstarted(err)
+	for {
+		if err := h.waitTurn(ctx); err != nil {
+			h.endUnstarted(err)
+			return
+		}
+		switch err := h.run(ctx); {
+		case err == nil:
+			h.deliver(ctx, false)
+		case errors.Is(err, errPaused):
+			h.setPhase(phaseInLine)
+			continue
+		case errors.Is(err, errOperatorStop):
+			h.recordOrAssume(decision(answer{Declined, "operator", "stopped before it started"}))
+			h.reportDeclined(ctx)
+		}
 		return
-	}
-	if h.run(ctx) {
-		h.deliver(ctx, false)
 	}
 }
 
-// decide gets the decision on the hold: what was decided when it was opened, or
-// before a restart; what needs no person; or the operator's answer. When it
-// returns nil the decision is durable.
+// decide gets the decision on the hold: what was decided when it was opened; what
+// needs no person; or the operator's answer. When it returns nil the decision is
+// durable.
 func (h *hold) decide(ctx context.Context) error {
-	if h.rec.Decision == Undecided {
-		a, decided := h.judge()
-		if !decided {
-			var err error
-			h.e.happened(EventWaiting, h, false, h.words("a tool call waits for you."))
-			if a, err = h.awaitAnswer(ctx); err != nil {
-				return err
-			}
-		}
-		if err := h.recordWhenPossible(ctx, decision(a)); err != nil {
+	if h.recovered {
+		h.beatIf(ctx, func() bool { return h.leaseWithin(0) }) // is it still ours?
+	}
+	switch {
+	case h.life.Err() != nil:
+		return context.Cause(h.life)
+	case h.rec.Decision != Undecided:
+		return nil
+	}
+	a, decided := h.judge()
+	if decided {
+		a = h.unlessAnswered(a)
+	} else {
+		var err error
+		h.e.happened(EventWaiting, h, false, h.words("a tool call waits for you."))
+		if a, err = h.awaitAnswer(ctx); err != nil {
 			return err
 		}
 	}
-	h.e.mu.Lock()
-	h.phase = phaseInLine
-	h.e.mu.Unlock()
+	if err := h.recordWhenPossible(ctx, decision(a)); err != nil {
+		return err
+	}
+	h.setPhase(phaseInLine)
 	return nil
 }
 
@@ -113,7 +144,7 @@ func (h *hold) waitTurn(ctx context.Context) error {
 	ctx, cancel := h.whileAlive(ctx)
 	defer cancel(nil)
 	return h.e.await(ctx, func() bool {
-		if !h.e.mayStart(h) {
+		if h.life.Err() != nil || !h.e.mayStart(h) {
 			return false
 		}
 		h.phase = phaseAccepting
@@ -121,143 +152,70 @@ func (h *hold) waitTurn(ctx context.Context) error {
 	})
 }
 
-// mayStart says whether h may ask for its accept now: there is a slot, and nobody
-// who was claimed before it can take it. e.mu must be held.
-func (e *Engine) mayStart(h *hold) bool {
-	if e.paused || e.quitting || e.slotsTaken() >= e.cfg.MaxRunning {
-		return false
-	}
-	for _, other := range e.holds { // in the order of their claims
-		if other == h {
-			break
-		}
-		if other.phase == phaseInLine && other.rec.Decision == Approved && e.isHead(other) {
-			return false
-		}
-	}
-	return e.isHead(h)
-}
-
-func (e *Engine) slotsTaken() (n int) {
-	for _, h := range e.holds {
-		if h.phase.inSlot() {
-			n++
-		}
-	}
-	return n
-}
-
-// isHead says whether h is the first of its session among ours that has not
-// ended.
-func (e *Engine) isHead(h *hold) bool {
-	for _, other := range e.holds {
-		if other != h && other.phase < phaseDelivering && other.before(h) {
-			return false
-		}
-	}
-	return true
-}
-
-// before says whether h comes before other in one session's order. An item
-// without a session has no order.
-func (h *hold) before(other *hold) bool {
-	a, b := h.rec.Item, other.rec.Item
-	if a.SessionID == "" || a.SessionID != b.SessionID {
-		return false
-	}
-	if !a.CreatedAt.Equal(b.CreatedAt) {
-		return a.CreatedAt.Before(b.CreatedAt)
-	}
-	return h.claimed < other.claimed
-}
-
-// run starts the item and waits for its end. It says whether there is a result
-// to report: without a successful accept there is none.
-func (h *hold) run(ctx context.Context) (ended bool) {
+// run gets the harness's accept, starts the item and waits for its end. Nil means
+// that there is a result to report. errPaused and errOperatorStop mean that it is
+// ours and has not started; every other error, that all is said and written.
+func (h *hold) run(ctx context.Context) error {
 	if err := h.accept(ctx); err != nil {
-		return false
+		return err
 	}
 	accepted := change{step: StepAccepted, facts: func(f *Facts) { f.Acceptance = Accepted }}
 	if ctx.Err() != nil { // quitting: not started, so the next start shows it again
 		h.logged(h.record(accepted))
-		return false
+		return context.Cause(ctx)
 	}
 	err := h.record(accepted, change{step: StepStarting, facts: func(f *Facts) { f.Execution = Starting }})
 	switch {
 	case errors.Is(err, ErrForbidden):
-		h.e.log.Error("the journal refused the start", "hold", int64(h.rec.ID), "error", err)
-		return false
+		h.startForbidden(err)
+		return err
 	case err != nil:
-		h.endInMemory(h.unstarted("the journal could not be written, so it was not started: " + err.Error()))
-		return true
+		h.ended(h.unstarted("the journal could not be written, so it was not started: " + err.Error()))
+		return nil
 	}
-	if h.startIsStale(ctx) {
-		return false
+	if err := h.confirmAccept(ctx); err != nil {
+		return h.endUnconfirmed(err)
 	}
 	h.finish(h.execute())
-	return true
-}
-
-// startIsStale checks an accept that grew old while the start was being written
-// down: the machine slept, or was busy. It is asked again; refused, the item ends
-// as could not start, unreported.
-func (h *hold) startIsStale(ctx context.Context) bool {
-	sent := h.e.clock.Boot()
-	if sent-h.acceptedAt <= startWithin {
-		return false
-	}
-	err := h.request(ctx, h.e.cfg.Harness.Accept)
-	if err == nil {
-		h.renewed(sent)
-		return false
-	}
-	o := h.unstarted("the start was delayed and the harness did not accept it again: " + err.Error())
-	h.logged(h.record(change{step: StepRefused, reason: o.Reason, outcome: &o, facts: func(f *Facts) {
-		f.Execution, f.Acceptance, f.Refusal, f.Closed = CouldNotStart, Refused, RefusedLapsed, true
-	}}))
-	h.tellRefused(RefusedLapsed)
-	return true
+	return nil
 }
 
 // execute runs the task. It is the only place from which anything starts. What
-// a heartbeat brought up to here stops it; what comes later stops the command.
+// came up to here stops it unstarted; what comes later stops the command.
 func (h *hold) execute() execute.Outcome {
-	h.e.mu.Lock()
+	e := h.e
+	e.mu.Lock()
 	h.phase = phaseRunning
-	if h.life.Err() != nil {
+	switch {
+	case h.life.Err() != nil:
 		h.stopRun(context.Cause(h.life))
+	case e.quitting:
+		h.stopRun(errShutdown)
 	}
-	h.startedAt = h.e.clock.Now()
-	h.e.mu.Unlock()
-	h.e.changed()
+	e.signal() // what runs is not held any more: there is room to claim
+	e.mu.Unlock()
+	e.changed()
 	if h.runCtx.Err() != nil {
 		return h.unstarted(context.Cause(h.runCtx).Error() + " before it started; nothing ran")
 	}
-	return h.e.cfg.Runner.Run(h.runCtx, h.task, h.rec.OutputPath)
+	return e.cfg.Runner.Run(h.runCtx, h.task, h.rec.OutputPath)
 }
 
 // finish makes the outcome durable, and with it that it is to be delivered, and
 // frees the running slot. An outcome that cannot be committed is delivered from
 // memory; Starting already forbids a second run.
 func (h *hold) finish(o execute.Outcome) {
-	err := h.record(change{step: StepFinished, reason: o.Reason, outcome: &o, facts: func(f *Facts) {
+	h.recordOrAssume(change{step: StepFinished, reason: o.Reason, outcome: &o, facts: func(f *Facts) {
 		f.Execution, f.Delivery = executionOf(o), Delivering
 	}})
-	if err != nil {
-		h.logged(err)
-		h.e.mu.Lock()
-		h.rec.Execution, h.unwritten = executionOf(o), true
-		h.e.mu.Unlock()
-	}
-	h.endInMemory(o)
+	h.ended(o)
 	if errors.Is(context.Cause(h.runCtx), errSessionStopped) {
-		ran := o.How != execute.CouldNotStart
-		h.e.happened(EventSessionStopped, h, ran, h.words("the session stopped. "+stoppedWords(ran)))
+		h.e.happened(EventSessionStopped, h, h.ran(), h.words("the session stopped. "+stoppedWords(h.ran())))
 	}
 }
 
-// endInMemory moves the hold on to its delivery.
-func (h *hold) endInMemory(o execute.Outcome) {
+// ended moves the hold on to its delivery.
+func (h *hold) ended(o execute.Outcome) {
 	h.e.mu.Lock()
 	h.rec.Outcome = &o
 	h.phase = phaseDelivering
@@ -279,25 +237,30 @@ func executionOf(o execute.Outcome) Execution {
 	return Finished
 }
 
+// ran says whether the item's execution had started, for all we know.
+func (h *hold) ran() bool {
+	return h.rec.Execution != NotStarted && h.rec.Execution != CouldNotStart
+}
+
 // endUnstarted closes a hold that ended before anything could start. Nothing is
 // reported: nothing ran. A quit leaves it open in the journal.
 func (h *hold) endUnstarted(cause error) {
-	ended, words := Withdrawn, ""
+	result, words := Withdrawn, ""
 	switch {
-	case errors.Is(cause, errReleased):
-		ended, words = Released, "released"
+	case errors.Is(cause, errReleased), errors.Is(cause, errLetGoPaused), errors.Is(cause, errLetGoAway):
+		result = Released
 	case errors.Is(cause, errSessionStopped):
 		words = "session stopped"
 	case errors.Is(cause, errNotOurs):
 		words = "not ours any more"
-	case errors.Is(cause, errChangedWork):
-		words = "the harness changed the work under this id"
+	case errors.Is(cause, errChangedWork), errors.Is(cause, errStartedBefore):
+		words = cause.Error()
 	default:
 		return
 	}
-	h.logged(h.move(StepDecided, cause.Error(), func(f *Facts) {
-		f.Decision, f.Words, f.Closed = ended, words, true
-	}))
+	h.recordOrAssume(change{step: StepDecided, reason: cause.Error(), facts: func(f *Facts) {
+		f.Decision, f.Words, f.Closed = result, words, true
+	}})
 	switch {
 	case errors.Is(cause, errSessionStopped):
 		h.e.happened(EventSessionStopped, h, false, h.words("the session stopped. Nothing ran."))
@@ -306,9 +269,12 @@ func (h *hold) endUnstarted(cause error) {
 	}
 }
 
-// drop takes a hold off the list. e.mu must be held.
-func (e *Engine) drop(h *hold) {
-	e.holds = slices.DeleteFunc(e.holds, func(other *hold) bool { return other == h })
+// startForbidden closes a hold whose item the journal knows as started.
+func (h *hold) startForbidden(err error) {
+	h.recordOrAssume(change{step: StepRefused, reason: err.Error(), facts: func(f *Facts) {
+		f.Decision, f.Words, f.Closed = Withdrawn, errStartedBefore.Error(), true
+	}})
+	h.e.happened(EventUnconfirmed, h, false, h.words("it was started once before, so it was not started again."))
 }
 
 // close takes the hold off the engine's list and frees its session and slot.
@@ -318,14 +284,19 @@ func (e *Engine) close(h *hold) {
 	e.mu.Lock()
 	e.drop(h)
 	if h.rec.Closed {
-		e.finished = append([]View{h.view()}, e.finished[:min(len(e.finished), keepFinished-1)]...)
+		e.remember(h.view())
 	}
 	close(h.attempted) // whoever waits for a delivery waits no longer
 	e.busyUntil = e.clock.Boot() + activeFor
 	e.signal()
 	e.mu.Unlock()
 	if h.rec.Closed {
-		e.happened(EventFinished, h, h.rec.Execution != NotStarted, h.words("ended: "+h.rec.Status()+"."))
+		e.happened(EventFinished, h, h.ran(), h.words("ended: "+h.rec.Status()+"."))
 	}
 	e.changed()
+}
+
+// drop takes a hold off the list. e.mu must be held.
+func (e *Engine) drop(h *hold) {
+	e.holds = slices.DeleteFunc(e.holds, func(other *hold) bool { return other == h })
 }

@@ -32,6 +32,23 @@ func (e *Engine) Snapshot() Snapshot {
 	return s
 }
 
+// remember keeps a finished hold for the window: the last few, and not more of
+// them than fits in keepBytes. e.mu must be held.
+func (e *Engine) remember(v View) {
+	e.finished = append([]View{v}, e.finished...)
+	size := 0
+	for i, f := range e.finished {
+		size += len(f.Item.Payload)
+		if f.Outcome != nil {
+			size += len(f.Outcome.Result)
+		}
+		if i == keepFinished || i > 0 && size > keepBytes {
+			e.finished = e.finished[:i]
+			return
+		}
+	}
+}
+
 // view is the hold as it is now. e.mu must be held.
 func (h *hold) view() View {
 	now := h.e.clock.Boot()
@@ -43,7 +60,7 @@ func (h *hold) view() View {
 	if h.phase == phaseRunning {
 		v.Execution = Running
 	}
-	if h.phase == phaseWaiting {
+	if h.phase == phaseWaiting && !h.rec.Closed {
 		v.DecisionLeft = max(0, h.decideBy-now)
 	}
 	return v
@@ -51,6 +68,9 @@ func (h *hold) view() View {
 
 // word is the live accept status. e.mu must be held.
 func (h *hold) word() string {
+	if h.rec.Closed {
+		return h.rec.Status()
+	}
 	switch h.phase {
 	case phaseWaiting:
 		switch {

@@ -3,6 +3,7 @@ package worker
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"countersign/worker/api/wire"
@@ -49,6 +50,8 @@ func declinedWords(rec Hold) string {
 		return "Declined: nobody answered in time. Nothing was run."
 	case rec.DecidedBy == ownName:
 		return "Declined by the worker: " + rec.Words + ". Nothing was run."
+	case !strings.HasPrefix(rec.DecidedBy, "operator"):
+		return "Declined by " + rec.DecidedBy + ", which the operator wrote: " + rec.Words + ". Nothing was run."
 	case rec.Words == "":
 		return "Declined by the operator. Nothing was run."
 	}

@@ -1,0 +1,155 @@
+//go:build linux
+
+package keep
+
+import (
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Proc is a process as /proc shows it. Its number may be given to another once
+// it is gone; number and start together may not.
+type Proc struct {
+	PID, Parent, Group, Session int
+	Start                       uint64 // clock ticks since boot
+	Dead                        bool   // has ended and waits to be waited for
+}
+
+// Procs returns the processes of this machine. It is no snapshot: they come and
+// go while it looks.
+func Procs() []Proc {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	procs := make([]Proc, 0, len(names))
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			if p, ok := Look(pid); ok {
+				procs = append(procs, p)
+			}
+		}
+	}
+	return procs
+}
+
+// Look returns the process with a number, if there is one.
+func Look(pid int) (p Proc, ok bool) {
+	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return p, false
+	}
+	defer unix.Close(fd)
+	var buf [1024]byte
+	n, err := unix.Read(fd, buf[:])
+	if err != nil || n <= 0 {
+		return p, false
+	}
+	return parseStat(pid, string(buf[:n]))
+}
+
+// parseStat reads "pid (name) state ppid pgrp session …"; the name may have
+// anything in it.
+func parseStat(pid int, stat string) (p Proc, ok bool) {
+	f := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	if len(f) < 20 {
+		return p, false
+	}
+	number := func(i int) int { n, _ := strconv.Atoi(f[i]); return n }
+	start, err := strconv.ParseUint(f[19], 10, 64)
+	// The first thread of a program may have ended before the others.
+	dead := f[0] == "X" || f[0] == "Z" && number(17) <= 1
+	return Proc{PID: pid, Parent: number(1), Group: number(2), Session: number(3), Start: start, Dead: dead}, err == nil
+}
+
+// Below returns the processes that isRoot names and all that descend from them.
+func Below(procs []Proc, isRoot func(Proc) bool) []Proc {
+	children := make(map[int][]Proc)
+	var found []Proc
+	for _, p := range procs {
+		if isRoot(p) {
+			found = append(found, p)
+		} else {
+			children[p.Parent] = append(children[p.Parent], p)
+		}
+	}
+	for i := 0; i < len(found); i++ { // found grows
+		found = append(found, children[found[i].PID]...)
+		delete(children, found[i].PID)
+	}
+	return found
+}
+
+// Signal sends a signal to p, and to no other process that has its number now.
+func (p Proc) Signal(s unix.Signal) {
+	fd, err := unix.PidfdOpen(p.PID, 0)
+	if err != nil && err != unix.ENOSYS {
+		return
+	}
+	if fd >= 0 {
+		defer unix.Close(fd)
+	}
+	if now, ok := Look(p.PID); !ok || now.Start != p.Start {
+		return
+	}
+	if fd >= 0 {
+		_ = unix.PidfdSendSignal(fd, s, nil, 0)
+	} else {
+		_ = unix.Kill(p.PID, s)
+	}
+}
+
+// SignalAll sends a signal to all of procs, and to all of their process groups:
+// the kernel signals a group at once, so that no fork in it slips through. No
+// group but our own can have processes that do not descend from a helper,
+// because a helper begins a session.
+func SignalAll(procs []Proc, s unix.Signal) {
+	own := unix.Getpgrp()
+	done := map[int]bool{own: true}
+	for _, p := range procs {
+		if p.Group > 1 && !done[p.Group] {
+			done[p.Group] = true
+			if now, ok := Look(p.PID); ok && now.Start == p.Start && now.Group == p.Group {
+				_ = unix.Kill(-p.Group, s)
+			}
+		}
+	}
+	for _, p := range procs {
+		p.Signal(s)
+	}
+}
+
+// freezeRounds bounds how often one attempt looks for new processes.
+const freezeRounds = 64
+
+// KillAll stops all that find finds, until it finds none that is new, and then
+// kills them: what is stopped cannot fork. Whoever calls it does so until none
+// is left.
+func KillAll(find func() []Proc) {
+	type id struct {
+		pid   int
+		start uint64
+	}
+	frozen := make(map[id]bool)
+	var all []Proc
+	for range freezeRounds {
+		var fresh []Proc
+		for _, p := range find() {
+			if !frozen[id{p.PID, p.Start}] {
+				frozen[id{p.PID, p.Start}] = true
+				fresh = append(fresh, p)
+			}
+		}
+		if len(fresh) == 0 {
+			break
+		}
+		SignalAll(fresh, unix.SIGSTOP)
+		all = append(all, fresh...)
+	}
+	SignalAll(all, unix.SIGKILL)
+}
