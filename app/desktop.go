@@ -63,8 +63,8 @@ func openWindow(a assembly, suffix, hello string, beside func(context.Context)) 
 	}
 	defer s.close()
 	window := fyneapp.NewWithID(appID)
-	// When Fyne's loop has ended it runs what is sent to it on the sender's own
-	// goroutine, where nothing may be drawn.
+	// When Fyne's loop has ended, which a signal makes it do by itself, it runs what
+	// is sent to it on the sender's own goroutine, where nothing may be drawn.
 	var over atomic.Bool
 	defer context.AfterFunc(ctx, func() { over.Store(errors.Is(context.Cause(ctx), errQuit)) })()
 	onUI := func(draw func()) {
@@ -84,7 +84,12 @@ func openWindow(a assembly, suffix, hello string, beside func(context.Context)) 
 	go func() {
 		err := s.run(ctx)
 		ended <- err
-		fyne.Do(func() { over.Store(true); window.Quit() })
+		fyne.Do(func() {
+			over.Store(true)
+			if context.Cause(ctx) != errQuit { // else the loop ends by itself, or has
+				window.Quit()
+			}
+		})
 	}()
 	played := make(chan struct{})
 	go func() {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 // trayApp is the test app with a tray that records what it is told.
 type trayApp struct {
 	fyne.App
-	mu     sync.Mutex
 	menus  []*fyne.Menu
 	icons  []string
 	window fyne.Window

@@ -102,8 +102,6 @@ type UI struct {
 
 	// The rest belongs to the UI thread.
 	snap   worker.Snapshot
-	keys   *keys
-	sheets *sheets
 	window *window
 	tray   *tray
 }
