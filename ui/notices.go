@@ -122,6 +122,8 @@ func title(kind worker.EventKind) string {
 		return "Harness unreachable"
 	case worker.EventReachable:
 		return "Harness reachable again"
+	case worker.EventClaimsRefused:
+		return "Work refused"
 	case worker.EventCannotAccept:
 		return "Harness cannot accept"
 	}
