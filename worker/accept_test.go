@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -196,4 +197,201 @@ func TestAStartDelayedAfterTheAcceptIsAcceptedAgainFirst(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestQuitWhileTheStartIsWrittenDownStartsNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.tools.hold = true
+		g := gateJournal{b.store, worker.StepStarting, make(chan struct{}), make(chan struct{})}
+		b.journal = g
+		b.script.offer(item("i1", "s1", "one"))
+		b.start(approveAll)
+		<-g.at
+		b.quit(context.Canceled)
+		settle(time.Second)
+		close(g.gate)
+		settle(3 * time.Minute)
+		b.wantStarts()
+		select {
+		case err := <-b.ended:
+			b.ended <- err
+		default:
+			t.Error("Run has not returned 3 min after the quit")
+			close(b.tools.letGo)
+		}
+	})
+}
+
+func TestPausedWhileAnAcceptIsAskedAgainStartsNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.script.offer(item("i1", "s1", "one"))
+		b.script.on("accept", broken, broken, broken, ok)
+		b.start(approveAll)
+		settle(500 * time.Millisecond)
+		b.engine.Pause(time.Time{})
+		n := len(b.script.made("accept"))
+		settle(time.Minute)
+		if m := len(b.script.made("accept")); m != n {
+			t.Errorf("%d accepts were sent while paused", m-n)
+		}
+		b.wantStarts()
+	})
+}
+
+func TestNoAcceptIsSentAfterAQuit(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.script.offer(item("i1", "s1", "one"))
+		b.script.on("accept", broken, broken, broken, ok)
+		b.start(approveAll)
+		settle(2 * time.Second)
+		n := len(b.script.made("accept"))
+		b.stop(context.Canceled)
+		if m := len(b.script.made("accept")); m != n {
+			t.Errorf("%d accepts were sent after the quit", m-n)
+		}
+	})
+}
+
+func delayedStart(t *testing.T, accepts, beats []reply, starts int, word string) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		slept := false
+		b.journal = brokenJournal{b.store, func(s worker.Step) bool {
+			if s == worker.StepStarting && !slept {
+				slept = true
+				b.clock.suspend(90 * time.Second)
+			}
+			return false
+		}}
+		b.script.offer(item("i1", "s", "true"))
+		b.script.on("accept", accepts...)
+		if beats != nil {
+			b.script.on("heartbeat", beats...)
+		}
+		b.start(approveAll)
+		settle(30 * time.Second)
+		if n := len(b.tools.started()); n != starts {
+			t.Errorf("%d starts, want %d; ended as %q", n, starts, b.last().Status())
+		}
+		if got := b.last().Status(); word != "" && got != word {
+			t.Errorf("ended as %q, want %q", got, word)
+		}
+	})
+}
+
+func TestADelayedStartThatLapsedAndIsOursAgainIsAcceptedOnceMore(t *testing.T) {
+	delayedStart(t, []reply{ok, leaseLost, ok}, []reply{ok}, 1, "")
+}
+
+func TestADelayedStartOfAStoppedSessionSaysSo(t *testing.T) {
+	delayedStart(t, []reply{ok, leaseLost}, []reply{leaseLost}, 0, worker.WordSessionStopped)
+}
+
+func TestADelayedStartWithoutAnAnswerIsAskedAgain(t *testing.T) {
+	delayedStart(t, []reply{ok, broken, ok}, []reply{ok}, 1, "")
+}
+
+func TestADelayedStartThatIsNotOursSaysSo(t *testing.T) {
+	delayedStart(t, []reply{ok, notOurs}, []reply{ok}, 0, worker.WordNotOurs)
+}
+
+func TestAnApprovedItemThatCannotAskDoesNotVanish(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		failing := true
+		b.journal = brokenJournal{b.store, func(s worker.Step) bool { return failing && s == worker.StepAsking }}
+		it := item("i1", "s", "true")
+		b.script.offer(it)
+		b.start(approveAll)
+		settle(30 * time.Second)
+		s := b.engine.Snapshot()
+		if len(s.Waiting)+len(s.Running)+len(s.Finished) == 0 {
+			t.Errorf("the item is nowhere; events %v", b.events)
+		}
+		b.script.offer(it)
+		settle(30 * time.Second)
+		b.stop(context.Canceled)
+		failing = false
+		b.start()
+		settle(time.Second)
+		if s := b.engine.Snapshot(); len(s.Waiting) > 1 {
+			t.Errorf("one item is shown more than once: %s", describe(s))
+		}
+	})
+}
+
+func TestAReclaimWhileTheStartIsWrittenDownIsAcceptedAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		g := gateJournal{b.store, worker.StepStarting, make(chan struct{}), make(chan struct{})}
+		b.journal = g
+		it := item("i1", "s1", "one")
+		b.script.offer(it)
+		b.tools.hold = true
+		b.start(approveAll)
+		<-g.at
+		b.script.offer(it)
+		settle(2 * time.Second)
+		close(g.gate)
+		settle(2 * time.Second)
+		b.wantCalls("claim", len(b.script.made("claim")))
+		if n := len(b.script.made("accept")); n < 2 {
+			t.Errorf("started with %d accept, which the reclaim had cleared", n)
+		}
+	})
+}
+
+func TestNotOursBetweenAcceptAndStartIsNotReported(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		g := gateJournal{b.store, worker.StepStarting, make(chan struct{}), make(chan struct{})}
+		b.journal = g
+		b.script.offer(item("i1", "s1", "one"))
+		b.start(approveAll)
+		<-g.at
+		b.script.on("heartbeat", notOurs)
+		settle(25 * time.Second)
+		close(g.gate)
+		settle(5 * time.Second)
+		b.wantStarts()
+		b.wantCalls("complete", 0)
+	})
+}
+
+func TestQuitDuringWhyLostKeepsTheHold(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.script.offer(item("i1", "s1", "one"))
+		b.script.on("accept", leaseLost)
+		b.script.on("heartbeat", reply{status: 200, body: ok.body, wait: 5 * time.Second})
+		b.start(approveAll)
+		settle(time.Second)
+		b.stop(context.Canceled)
+		if got := b.last(); got.Closed {
+			t.Errorf("closed as %q by a quit", got.Status())
+		}
+	})
+}
+
+func TestStoppedWhileAskingSendsNoMoreAccepts(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.script.offer(item("i1", "s", "true"))
+		b.script.on("accept", broken, broken, broken, ok)
+		b.start(approveAll)
+		settle(500 * time.Millisecond)
+		n := len(b.script.made("accept"))
+		b.engine.StopEverything()
+		settle(time.Minute)
+		if m := len(b.script.made("accept")); m != n {
+			t.Errorf("%d accepts after the stop; %s", m-n, b.last().Status())
+		}
+	})
+}
+
+func TestAStartThatTheJournalForbidsIsTold(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.script.offer(item("i1", "s", "true"))
+		b.journal = forbidding{brokenJournal{b.store, func(s worker.Step) bool { return false }}}
+		b.start(approveAll)
+		settle(5 * time.Second)
+		s := b.engine.Snapshot()
+		if len(s.Waiting)+len(s.Running)+len(s.Finished) == 0 {
+			t.Errorf("the item is nowhere; events %v", b.events)
+		}
+	})
 }

@@ -1,6 +1,8 @@
 package worker_test
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -243,6 +245,143 @@ func TestAnIDHandedOutWithOtherWorkIsDeclined(t *testing.T) {
 		b.wantCalls("accept", 1)
 		if got := b.last(); got.Decision != worker.Declined || got.DecidedBy != "countersign" {
 			t.Errorf("ended as %q by %q", got.Decision, got.DecidedBy)
+		}
+	})
+}
+
+func TestARunningItemFreesRoomToClaim(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.tools.hold = true
+		b.script.offer(item("i1", "s1", "one"), item("i2", "s2", "two"))
+		b.start(approveAll, func(c *worker.Config) { c.MaxHeld = 1; c.MaxRunning = 2 })
+		settle(10 * time.Minute)
+		b.wantStarts("one", "two")
+	})
+}
+
+func TestAnItemOfferedWithoutEndIsNotClaimedInASpin(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		data, _ := json.Marshal(item("i1", "s", "true"))
+		b.script.on("claim", reply{status: 200, body: string(data), wait: time.Millisecond})
+		b.start()
+		settle(10 * time.Second)
+		if n := len(b.script.made("claim")); n > 100 {
+			t.Errorf("%d claims in 10 s", n)
+		}
+	})
+}
+
+func TestPausedDuringTheProbeClaimsNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.script.on("probe", reply{status: 400, body: badRequest.body, wait: 5 * time.Second})
+		b.start()
+		settle(time.Second)
+		b.engine.Pause(time.Time{})
+		settle(time.Minute)
+		b.wantCalls("claim", 0)
+	})
+}
+
+func TestAWorkDirectoryThatComesBackIsNotAHarnessThatAnswersAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.tools.unusable = context.DeadlineExceeded
+		b.start()
+		settle(time.Minute)
+		b.tools.mu.Lock()
+		b.tools.unusable = nil
+		b.tools.mu.Unlock()
+		settle(time.Minute)
+		b.mustTell(worker.EventReachable, 0)
+	})
+}
+
+func TestAClaimRefusedWith400IsSaidToBeRefusedNotUnanswered(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.script.on("claim", badRequest)
+		b.start()
+		settle(10 * time.Minute)
+		b.mustTell(worker.EventUnreachable, 0)
+		b.mustTell(worker.EventClaimsRefused, 1)
+		if got := b.connection(); got.State != worker.ClaimsRefused || !strings.Contains(got.Detail, "400") {
+			t.Errorf("connection %q: %s", got.State, got.Detail)
+		}
+		if n := len(b.script.made("claim")); n < 20 || n > 100 {
+			t.Errorf("%d claims in 10 minutes", n)
+		}
+	})
+}
+
+func TestTheFirstWorkAgainIsNotSaidNotToHaveRun(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		a := item("i1", "s", "true")
+		b.script.offer(a)
+		b.start(approveAll)
+		settle(2 * time.Second)
+		b.script.offer(item("i1", "s", "other"))
+		settle(2 * time.Second)
+		b.script.offer(a)
+		settle(2 * time.Second)
+		done := b.script.made("complete")
+		if got := string(done[len(done)-1].done.Result); strings.Contains(got, "Nothing was run") {
+			t.Errorf("reported %.200s", got)
+		}
+	})
+}
+
+func TestAnotherEngineOfTheOriginDoesNotInterruptWhatRuns(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.tools.hold = true
+		it := item("i1", "s", "true")
+		it.Status = "claimed"
+		b.script.offer(it)
+		b.start(approveAll)
+		settle(2 * time.Second)
+		b.wantStarts("true")
+		other := &bench{t: t, script: &script{}, store: b.store, journal: b.store, tools: b.tools, clock: b.clock}
+		other.script.offer(it)
+		other.start(approveAll, func(c *worker.Config) { c.Environment = "env_5b"; c.WorkerID = "w2" })
+		settle(2 * time.Second)
+		for _, c := range other.script.made("complete") {
+			t.Errorf("reported while it runs: %.200s", c.done.Result)
+		}
+		close(b.tools.letGo)
+		settle(2 * time.Second)
+		b.mustTell(worker.EventFinished, 1)
+		h, _, _ := b.store.Last(context.Background(), "http://127.0.0.1:1", "i1")
+		if h.Execution != worker.Finished {
+			t.Errorf("history: %s", h.Execution)
+		}
+		other.stop(context.Canceled)
+	})
+}
+
+func TestAnItemHandedOutAgainWhileItIsWrittenDownIsOneHold(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.journal = slowOpen{b.store, 90 * time.Second}
+		it := item("i1", "s", "true")
+		b.script.offer(it)
+		b.script.on("heartbeat", broken)
+		b.start()
+		settle(80 * time.Second)
+		b.script.offer(it)
+		settle(30 * time.Second)
+		for _, ev := range b.events {
+			t.Log(ev.Kind, ev.Hold, ev.Text)
+			if ev.Hold == 0 {
+				t.Error("an event of #0")
+			}
+		}
+	})
+}
+
+func TestAnItemWithoutANumberYetCannotBeReleased(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.journal = slowOpen{b.store, 10 * time.Second}
+		b.script.offer(item("i1", "s", "true"))
+		b.start()
+		settle(2 * time.Second)
+		if err := b.engine.Release(0); err != worker.ErrNoHold {
+			t.Errorf("released an item without a number: %v", err)
 		}
 	})
 }

@@ -8,6 +8,8 @@ import (
 
 	"countersign/worker"
 	"countersign/worker/api/wire"
+	"countersign/worker/execute"
+	"countersign/worker/policy"
 )
 
 func TestHowADeliveryEnds(t *testing.T) {
@@ -237,6 +239,74 @@ func TestQuittingWhileTheHarnessTakesNoResultKeepsItForTheNextStart(t *testing.T
 		b.wantStarts("true")
 		if got := b.last(); got.Delivery != worker.DeliveryUnconfirmed || !got.Closed {
 			t.Errorf("ended as %q", got.Delivery)
+		}
+	})
+}
+
+type denyRule struct{}
+
+func (denyRule) Judge(execute.Task) policy.Judgement {
+	return policy.Judgement{Verdict: policy.Deny, By: `rule "no network"`, Reason: "commands that use the network are denied"}
+}
+
+func TestARuleThatDeclinedIsNotCalledTheOperator(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.script.offer(item("i1", "s", "curl x"))
+		b.start(func(c *worker.Config) { c.Policy = denyRule{} })
+		settle(time.Second)
+		if got := string(b.script.made("complete")[0].done.Result); strings.Contains(got, "by the operator") || !strings.Contains(got, "no network") {
+			t.Errorf("%s", got)
+		}
+	})
+}
+
+func TestAnOutcomeThatCannotBeWrittenIsShownFinished(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.journal = brokenJournal{b.store, func(s worker.Step) bool {
+			return s == worker.StepFinished || s == worker.StepDelivered || s == worker.StepDelivering
+		}}
+		b.script.offer(item("i1", "s", "true"))
+		b.start(approveAll)
+		settle(5 * time.Second)
+		b.wantCalls("complete", 1)
+		b.mustTell(worker.EventFinished, 1)
+		if s := b.engine.Snapshot(); len(s.Finished) != 1 {
+			t.Error("the finished item is nowhere to be seen")
+		}
+	})
+}
+
+func TestEventFinishedOfWhatCouldNotStartSaysItDidNotRun(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.script.offer(item("i1", "s", "true"))
+		b.script.on("accept", reply{status: 200, body: ok.body, wait: 2 * time.Second})
+		b.start(approveAll)
+		settle(time.Second)
+		s := b.engine.Snapshot()
+		if err := b.engine.Stop(s.Running[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		settle(5 * time.Second)
+		b.wantStarts()
+		if n, ran := b.told(worker.EventFinished); n != 1 || ran {
+			t.Errorf("told %d times, ran %v, %q", n, ran, b.last().Status())
+		}
+	})
+}
+
+func TestTheLastStepsOfALongDeliveryAreShown(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.script.offer(item("i1", "s", "true"))
+		b.script.on("complete", broken)
+		b.script.on("heartbeat", notOurs)
+		b.start(approveAll)
+		settle(10 * time.Minute)
+		b.script.on("complete", ok)
+		settle(2 * time.Minute)
+		s := b.engine.Snapshot()
+		v := s.Finished[0]
+		if last := v.Steps[len(v.Steps)-1]; last.Step != worker.StepDelivered {
+			t.Errorf("%d steps, the last is %s %s; %s", len(v.Steps), last.Step, last.Reason, v.Word)
 		}
 	})
 }

@@ -277,3 +277,76 @@ func TestQuittingWhenDoneLetsRunningWorkEnd(t *testing.T) {
 		b.wantCalls("complete", 1)
 	})
 }
+
+func TestHeartbeatsOfALostRunningItemAreNotHammered(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.tools.hold = true
+		b.script.offer(item("i1", "s", "true"))
+		b.script.on("heartbeat", notOurs)
+		b.start(approveAll)
+		settle(time.Hour)
+		if n := len(b.script.made("heartbeat")); n > 800 {
+			t.Errorf("%d heartbeats in an hour", n)
+		}
+		b.script.on("heartbeat", lostAnswer)
+		c := len(b.script.made("claim"))
+		settle(10 * time.Minute)
+		if got := len(b.script.made("claim")) - c; got < 500 {
+			t.Errorf("%d claims in 10 minutes while heartbeats hang", got)
+		}
+	})
+}
+
+func TestAHeartbeatFollowsASuspendSoonThoughNothingIsClaimed(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.script.offer(item("i1", "s", "true"))
+		b.start()
+		settle(time.Second)
+		b.engine.Pause(time.Time{})
+		settle(time.Second)
+		b.clock.suspend(50 * time.Second)
+		settle(6 * time.Second)
+		if n := len(b.script.made("heartbeat")); n == 0 {
+			t.Errorf("no heartbeat 6 s after a suspend of 50 s; lease left %s", b.waiting().Lease)
+		}
+	})
+}
+
+func TestClaimsGoOnWhileResultsHang(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		for i := range 6 {
+			b.script.offer(item(string(rune('a'+i)), string(rune('a'+i)), "true"))
+		}
+		b.script.on("complete", lostAnswer)
+		b.script.on("heartbeat", notOurs)
+		b.start(approveAll)
+		settle(5 * time.Minute)
+		n := len(b.script.made("claim"))
+		settle(10 * time.Minute)
+		if got := len(b.script.made("claim")) - n; got < 500 {
+			t.Errorf("%d claims in 10 minutes", got)
+		}
+	})
+}
+
+func TestLeaseIsKeptWhileTheJournalIsSlow(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.journal = slowOpen{b.store, 55 * time.Second}
+		b.script.offer(item("i1", "s", "true"))
+		b.start()
+		settle(50 * time.Second)
+		if n := len(b.script.made("heartbeat")); n < 2 {
+			t.Errorf("%d heartbeats in 50 s of a slow disk", n)
+		}
+	})
+}
+
+func TestHeartbeatsGoOnWhileAnItemIsBeingWrittenDown(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.journal = slowOpen{b.store, 65 * time.Second}
+		b.script.offer(item("i1", "s", "true"))
+		b.script.on("heartbeat", reply{status: 200, body: ok.body, wait: 9 * time.Second})
+		b.start()
+		settle(80 * time.Second)
+	})
+}

@@ -1,7 +1,10 @@
 package worker_test
 
 import (
+	"context"
 	"encoding/json"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -179,4 +182,181 @@ func TestAHarnessThatIsDownAtTheStartLosesNothing(t *testing.T) {
 			t.Errorf("ended as %q", got.Delivery)
 		}
 	})
+}
+
+func TestAnInterruptionThatCannotBeWrittenIsNotReportedAsNothingRan(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.leave("claimed", decided, asking, accepted, starting)
+		b.journal = brokenJournal{b.store, func(s worker.Step) bool { return s == worker.StepRecovered }}
+		b.start()
+		settle(5 * time.Second)
+		for _, c := range b.script.made("complete") {
+			t.Logf("reported %s", c.done.Result)
+			if strings.Contains(string(c.done.Result), "Nothing was run") {
+				t.Error("what may have run was reported as not run")
+			}
+		}
+	})
+}
+
+func TestADeclinedChangedItemIsStillDeclinedAfterARestart(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.script.offer(item("i1", "s", "true"))
+		b.start(approveAll)
+		settle(5 * time.Second)
+		b.script.on("complete", broken)
+		b.script.offer(item("i1", "s", "rm -rf /"))
+		settle(5 * time.Second)
+		b.stop(context.Canceled)
+		b.script.on("complete", ok)
+		b.start(approveAll)
+		settle(5 * time.Second)
+		done := b.script.made("complete")
+		last := done[len(done)-1].done
+		if !strings.Contains(string(last.Result), "126") {
+			t.Errorf("the other work's outcome was reported: %.120s", last.Result)
+		}
+	})
+}
+
+func TestARecoveredItemShownWithAnotherWorkDirectoryIsLetGoAndShownAfresh(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.leave("queued")
+		b.start(func(c *worker.Config) { c.Runner = elsewhere{b.tools} })
+		settle(time.Second)
+		if s := b.engine.Snapshot(); len(s.Waiting) != 0 {
+			t.Fatalf("shown: %s", describe(s))
+		}
+		if got := b.last(); got.Status() != worker.WordReleased || !got.Closed {
+			t.Errorf("ended as %q", got.Status())
+		}
+		b.script.offer(item("i1", "s", "true"))
+		settle(2 * time.Second)
+		if v := b.waiting(); v.WorkDir != "/elsewhere" || v.Word != worker.WordReturned {
+			t.Errorf("shown with %s, %q", v.WorkDir, v.Word)
+		}
+	})
+}
+
+type elsewhere struct{ *tools }
+
+func (elsewhere) Dir() string { return "/elsewhere" }
+
+func TestAResultThatDoesNotArriveIsRetriedWithBackoff(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.script.offer(item("i1", "s", "true"))
+		b.script.on("complete", broken)
+		b.script.on("heartbeat", notOurs)
+		b.start(approveAll)
+		settle(time.Hour)
+		if n := len(b.script.made("complete")); n > 200 {
+			t.Errorf("%d completions in an hour", n)
+		}
+	})
+}
+
+func TestARecoveredItemKeepsItsAge(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.script.offer(item("i1", "s", "true"))
+		b.start()
+		settle(time.Second)
+		b.stop(context.Canceled)
+		settle(10 * time.Minute)
+		b.start()
+		settle(time.Second)
+		v := b.waiting()
+		if v.DecisionLeft > time.Minute || v.Age < 10*time.Minute {
+			t.Errorf("10 min after its creation: decision left %s, age %s", v.DecisionLeft, v.Age)
+		}
+	})
+}
+
+func TestADeclineThatIsTakenIsNotIgnored(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.leave("queued")
+		var failing atomic.Bool
+		failing.Store(true)
+		b.journal = brokenJournal{b.store, func(s worker.Step) bool { return failing.Load() && s == worker.StepDecided }}
+		b.start(approveAll)
+		settle(time.Second)
+		v := b.waiting()
+		err := b.engine.Decline(v.ID, v.Digest, "no", "operator")
+		failing.Store(false)
+		settle(30 * time.Second)
+		if err == nil {
+			b.wantStarts()
+		}
+	})
+}
+
+func TestARecoveredItemThatIsNotOursIsNotAnnouncedAsWaiting(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.leave("queued")
+		b.script.on("heartbeat", notOurs)
+		b.start()
+		settle(5 * time.Second)
+		b.mustTell(worker.EventWaiting, 0)
+	})
+}
+
+func TestAnInterruptedItemLeftToLapseIsNotRenewed(t *testing.T) {
+	n := 0
+	for range 20 {
+		inBubble(t, func(t *testing.T, b *bench) {
+			b.leave("queued", decided, asking, accepted, starting)
+			b.start()
+			settle(5 * time.Second)
+			n += len(b.script.made("heartbeat"))
+		})
+	}
+	if n > 0 {
+		t.Errorf("%d heartbeats in 20 starts", n)
+	}
+}
+
+func TestWhatIsOwedIsDeliveredBeforeTheFirstClaim(t *testing.T) {
+	for name, moves := range map[string][]worker.Move{"declined": {declined}, "finished": {decided, asking, accepted, starting, finished}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				b.leave("queued", moves...)
+				b.start()
+				settle(5 * time.Second)
+				for _, c := range b.script.calls {
+					if c.route == "complete" {
+						return
+					}
+					if c.route == "claim" {
+						t.Fatal("claimed first")
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestRecoveredItemsKeepTheirSessionsOrder(t *testing.T) {
+	bad := 0
+	for range 30 {
+		inBubble(t, func(t *testing.T, b *bench) {
+			ctx := b.t.Context()
+			for i, id := range []string{"late", "early"} {
+				_, err := b.store.Open(ctx, worker.Hold{
+					Origin: "http://127.0.0.1:1", WorkerID: "w1", Digest: "d", WorkDir: "/work", OpenedAt: time.Now(),
+					Item: worker.Item{ID: id, SessionID: "s", Kind: "exec", Payload: json.RawMessage(`{"command":"` + id + `"}`),
+						ClaimStatus: "queued", CreatedAt: time.Now().Add(-time.Duration(i) * time.Minute), ClaimedAt: time.Now()},
+				}, "")
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.start(approveAll)
+			settle(5 * time.Second)
+			if s := b.tools.started(); len(s) > 0 && s[0] != "early" {
+				bad++
+			}
+		})
+	}
+	if bad > 0 {
+		t.Errorf("%d of 30 out of order", bad)
+	}
 }

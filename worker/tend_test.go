@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -240,6 +241,106 @@ func TestWhilePausedAnUndecidedItemIsReleasedAtItsLimitNotDeclined(t *testing.T)
 		b.wantCalls("complete", 0)
 		if got := b.last(); got.Status() != worker.WordReleased {
 			t.Errorf("ended as %q", got.Status())
+		}
+	})
+}
+
+func TestAWithdrawnItemSaysSoWhilePaused(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.script.offer(item("i1", "s", "true"))
+		b.start()
+		settle(time.Second)
+		b.engine.Pause(time.Time{})
+		b.approve(b.waiting())
+		settle(time.Second)
+		b.script.on("heartbeat", leaseLost)
+		settle(time.Minute)
+		s := b.engine.Snapshot()
+		if len(s.Finished) != 1 || s.Finished[0].Word != worker.WordWithdrawn {
+			t.Errorf("%s", describe(s))
+		}
+	})
+}
+
+func TestAReturnedItemThatIsReleasedSaysReleased(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		it := item("i1", "s", "true")
+		b.script.offer(it)
+		b.start()
+		settle(time.Second)
+		_ = b.engine.Release(b.waiting().ID)
+		settle(time.Second)
+		b.script.offer(it)
+		settle(5 * time.Second)
+		_ = b.engine.Release(b.waiting().ID)
+		settle(time.Second)
+		s := b.engine.Snapshot()
+		if s.Finished[0].Word != worker.WordReleased || s.Finished[0].DecisionLeft != 0 {
+			t.Errorf("%s, decision left %s", describe(s), s.Finished[0].DecisionLeft)
+		}
+	})
+}
+
+func TestApprovedAndAtOnceReleasedSaysReleased(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.script.offer(item("i1", "s", "true"))
+		b.start()
+		settle(time.Second)
+		v := b.waiting()
+		b.approve(v)
+		if err := b.engine.Release(v.ID); err != nil {
+			t.Log(err)
+			return
+		}
+		settle(time.Second)
+		b.wantStarts()
+		if got := b.last(); got.Status() != worker.WordReleased {
+			t.Errorf("ended as %q", got.Status())
+		}
+		b.mustTell(worker.EventLeaseLost, 0)
+	})
+}
+
+func TestAutomaticReleaseIsNotPutOnTheOperator(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.script.offer(item("i1", "s", "true"))
+		b.start()
+		settle(time.Second)
+		b.engine.Pause(time.Time{})
+		settle(5 * time.Minute)
+		entries, err := b.store.Entries(context.Background(), b.last().ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if strings.Contains(e.Reason, "operator") {
+				t.Errorf("journal: %s: %s", e.Step, e.Reason)
+			}
+		}
+	})
+}
+
+func TestExpiringIsToldAgainAfterASuspend(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.script.offer(item("i1", "s1", "one"))
+		b.start()
+		settle(3*time.Minute + 10*time.Second)
+		b.mustTell(worker.EventExpiring, 1)
+		b.clock.suspend(time.Hour)
+		settle(10 * time.Second)
+		b.mustTell(worker.EventExpiring, 2)
+	})
+}
+
+func TestAPauseUntilEndsOnTimeThoughTheMachineSlept(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.start()
+		settle(time.Second)
+		b.engine.Pause(b.clock.Now().Add(10 * time.Minute))
+		b.clock.suspend(time.Hour)
+		settle(time.Minute)
+		if s := b.engine.Snapshot(); s.Paused {
+			t.Errorf("paused until %s, it is %s", s.PausedUntil, s.At)
 		}
 	})
 }
