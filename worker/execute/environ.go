@@ -113,7 +113,7 @@ func loginEnv(ctx context.Context, shell string, timeout time.Duration) ([]strin
 		defer close(read)
 		out, readErr = readAtMost(from, loginEnvLimit)
 	}()
-	state, waitErr := p.wait()
+	end, waitErr := p.wait()
 	endReads(from, time.Now().Add(drainTime)) // profiles may start agents that keep it open
 	<-read
 	if !gaveUp() {
@@ -124,8 +124,10 @@ func loginEnv(ctx context.Context, shell string, timeout time.Duration) ([]strin
 		return nil, readErr
 	case waitErr != nil:
 		return nil, waitErr
-	case !state.Success():
-		return nil, fmt.Errorf("it ended with %v", state)
+	case end.signal != "":
+		return nil, fmt.Errorf("it was ended by %s", end.signal)
+	case end.exit != 0:
+		return nil, fmt.Errorf("it ended with exit status %d", end.exit)
 	}
 	return parseEnv(out)
 }

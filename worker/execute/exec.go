@@ -46,24 +46,21 @@ func (r *Runner) exec(ctx context.Context, root *os.Root, t Task, transcriptPath
 	if err != nil {
 		return couldNotStart(t, 126, "the command's output cannot be captured: "+err.Error())
 	}
-	p, err := startProcess(cmd)
+	p, err := r.start(cmd)
 	out.started()
 	if err != nil {
 		out.finish()
 		rec.close()
-		exit, reason := startFailure(err, t, cmd.Path)
-		return couldNotStart(t, exit, reason)
+		return startFailed(err, t, cmd.Path)
 	}
 	limit := cmp.Or(t.TimeLimit, DefaultTimeLimit)
 	end := r.await(ctx, p, limit)
-	left := r.sweep(p)
+	left := p.sweep(min(r.o.Grace, leftGrace))
 	held := out.finish()
 	kept := rec.close()
 
 	o := end.outcome(kept, limit)
-	if left {
-		o.note("It left processes running; they were stopped.")
-	}
+	left.tell(&o)
 	if held {
 		o.note("Something that it started still runs: it keeps the output open.")
 	}
@@ -103,21 +100,32 @@ func (r *Runner) commandDir(root *os.Root, cwd string) (string, error) {
 	return dir, nil
 }
 
-// startFailure is the exit status of a shell for a start that failed, and why.
-func startFailure(err error, t Task, shell string) (exit int, reason string) {
-	switch {
-	case tooLong(err):
-		return 126, fmt.Sprintf("the command with its environment is too long for this system (%d bytes)", len(t.Command))
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, exec.ErrNotFound):
-		return 127, fmt.Sprintf("the shell %s was not found", shell)
+// start starts a command, under a helper where there is one.
+func (r *Runner) start(cmd *exec.Cmd) (process, error) {
+	if r.o.Keeper == nil {
+		return startProcess(cmd)
 	}
-	return 126, "the command could not be started: " + err.Error()
+	return r.o.Keeper.start(cmd, keeping{grace: r.o.Grace})
+}
+
+// startFailed is the outcome of a start that failed, with the exit status of a
+// shell.
+func startFailed(err error, t Task, shell string) Outcome {
+	switch {
+	case errors.Is(err, errMayHaveRun):
+		return broken(t, err.Error())
+	case tooLong(err):
+		return couldNotStart(t, 126, fmt.Sprintf("the command with its environment is too long for this system (%d bytes)", len(t.Command)))
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, exec.ErrNotFound):
+		return couldNotStart(t, 127, fmt.Sprintf("the shell %s was not found", shell))
+	}
+	return couldNotStart(t, 126, "the command could not be started: "+err.Error())
 }
 
 // ending is how a command came to its end.
 type ending struct {
-	state  *os.ProcessState
-	err    error  // the state could not be had
+	status status
+	err    error  // the status could not be had
 	how    How    // Ended, TimedOut or Stopped
 	reason string // Stopped: why
 }
@@ -125,11 +133,11 @@ type ending struct {
 // await waits until the command itself has ended, and stops it when ctx is
 // cancelled or the limit is reached. The limit is awake time: it rests while the
 // machine sleeps.
-func (r *Runner) await(ctx context.Context, p *process, limit time.Duration) ending {
+func (r *Runner) await(ctx context.Context, p process, limit time.Duration) ending {
 	ended := make(chan ending, 1)
 	go func() {
-		state, err := p.wait()
-		ended <- ending{state: state, err: err, how: Ended}
+		end, err := p.wait()
+		ended <- ending{status: end, err: err, how: Ended}
 	}()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -155,7 +163,7 @@ func (r *Runner) await(ctx context.Context, p *process, limit time.Duration) end
 
 // stop asks a command to end and, after a grace period, makes it. One that
 // hangs in the kernel outlives even that; it is not waited for.
-func (r *Runner) stop(p *process, ended <-chan ending) ending {
+func (r *Runner) stop(p process, ended <-chan ending) ending {
 	p.ask()
 	grace := time.NewTimer(r.o.Grace)
 	defer grace.Stop()
@@ -175,41 +183,19 @@ func (r *Runner) stop(p *process, ended <-chan ending) ending {
 	}
 }
 
-// sweep stops what an ended command left in its process group, and reports
-// whether there was anything.
-func (r *Runner) sweep(p *process) (left bool) {
-	if !p.left() {
-		return false
-	}
-	p.ask()
-	if !gone(p, min(r.o.Grace, leftGrace)) {
-		p.kill()
-		gone(p, goneTime)
-	}
-	return true
-}
-
-// gone waits until nothing of p is left, at most for a while. The kernel tells
-// nobody but a parent, so it has to be asked.
-func gone(p *process, within time.Duration) bool {
-	for deadline := time.Now().Add(within); p.left(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			return false
-		}
-	}
-	return true
-}
-
 // outcome sums up an ended command.
 func (e ending) outcome(kept recording, limit time.Duration) Outcome {
 	o := Outcome{How: e.how, StdoutBytes: kept.printed[stdout], StderrBytes: kept.printed[stderr],
 		CutBytes: kept.cut, Head: kept.head}
-	if e.state != nil {
-		o.Exit, o.Signal = exitOf(e.state)
-	} else {
+	o.Exit, o.Signal = e.status.exit, e.status.signal
+	if e.err != nil {
 		o.Exit = 125
 	}
 	switch {
+	case e.how == Ended && errors.Is(e.err, errHelperKilled):
+		o.How = Lost
+		o.note("Outcome unknown: it may have run wholly or partly. What it had started was stopped.")
+		kept.text[stderr] += "\n" + o.Reason + "\n" // what an agent gets to see
 	case e.how == TimedOut:
 		o.Exit, o.Signal = 124, ""
 		o.note(fmt.Sprintf("Stopped at its time limit of %v.", limit))
@@ -227,8 +213,20 @@ func (e ending) outcome(kept recording, limit time.Duration) Outcome {
 		o.note(fmt.Sprintf("Its exit status is not known: %v.", e.err))
 	}
 	o.Result = encode(wire.ExecResult{ExitCode: o.Exit, Stdout: kept.text[stdout], Stderr: kept.text[stderr],
-		TimedOut: e.how == TimedOut, Aborted: e.how == Stopped})
+		TimedOut: e.how == TimedOut, Aborted: e.how == Stopped || o.How == Lost})
 	return o
+}
+
+// tell says in an outcome what the command left running.
+func (l leftover) tell(o *Outcome) {
+	switch {
+	case l.alive:
+		o.note("It left processes running that could not be ended; they may still run.")
+	case l.count > 0:
+		o.note(fmt.Sprintf("It left processes running (%d); they were stopped.", l.count))
+	case l.some:
+		o.note("It left processes running; they were stopped.")
+	}
 }
 
 // note adds a sentence to the reason.

@@ -21,12 +21,17 @@ import (
 	"countersign/worker/api/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	KeeperMain()
+	playRole()
+	goleak.VerifyTestMain(m)
+}
 
-// newRunner returns a runner in an empty directory, with a short grace.
+// newRunner returns a runner in an empty directory, with a short grace and with
+// helpers where there are any.
 func newRunner(t testing.TB, change ...func(*Options)) *Runner {
 	t.Helper()
-	o := Options{Dir: t.TempDir(), Grace: 100 * time.Millisecond}
+	o := Options{Dir: t.TempDir(), Grace: 100 * time.Millisecond, Keeper: testKeeper(t)}
 	for _, c := range change {
 		c(&o)
 	}
@@ -141,8 +146,21 @@ func checkDead(t *testing.T, pids ...string) {
 	}
 }
 
+// inAGroup has a runner start commands in process groups alone.
+func inAGroup(o *Options) { o.Keeper = nil }
+
+// eachWay runs a test with helpers and without.
+func eachWay(t *testing.T, test func(t *testing.T, change func(*Options))) {
+	t.Run("under a helper", func(t *testing.T) { test(t, func(*Options) {}) })
+	t.Run("in a group", func(t *testing.T) { test(t, inAGroup) })
+}
+
 func TestAStopEndsEveryProcessOfTheCommand(t *testing.T) {
-	o, pids := stopped(t, newRunner(t), "echo $$; sleep 300 & echo $!; sh -c 'sleep 300 & echo $!; wait' & wait", 3)
+	eachWay(t, testAStopEndsEveryProcess)
+}
+
+func testAStopEndsEveryProcess(t *testing.T, change func(*Options)) {
+	o, pids := stopped(t, newRunner(t, change), "echo $$; sleep 300 & echo $!; sh -c 'sleep 300 & echo $!; wait' & wait", 3)
 	res := result(t, o)
 	if o.How != Stopped || res.ExitCode != 143 || !res.Aborted || !strings.Contains(o.Reason, "the session was stopped") {
 		t.Errorf("outcome %+v", o)
@@ -154,7 +172,11 @@ func TestAStopEndsEveryProcessOfTheCommand(t *testing.T) {
 }
 
 func TestAStopKillsWhatDoesNotEndWhenAsked(t *testing.T) {
-	o, pids := stopped(t, newRunner(t), "trap '' TERM; echo $$; while :; do sleep 300; done", 1)
+	eachWay(t, testAStopKills)
+}
+
+func testAStopKills(t *testing.T, change func(*Options)) {
+	o, pids := stopped(t, newRunner(t, change), "trap '' TERM; echo $$; while :; do sleep 300; done", 1)
 	if res := result(t, o); o.How != Stopped || res.ExitCode != 137 || !res.Aborted {
 		t.Errorf("outcome %+v", o)
 	}
@@ -173,7 +195,11 @@ func TestAStoppedCommandIsNeverZero(t *testing.T) {
 }
 
 func TestASuspendedCommandCanBeStopped(t *testing.T) {
-	r := newRunner(t, func(o *Options) { o.Grace = time.Minute })
+	eachWay(t, testASuspendedCommand)
+}
+
+func testASuspendedCommand(t *testing.T, change func(*Options)) {
+	r := newRunner(t, change, func(o *Options) { o.Grace = time.Minute })
 	o, pids := stopped(t, r, "echo $$; kill -STOP $$", 1)
 	if res := result(t, o); res.ExitCode != 143 {
 		t.Errorf("outcome %+v", o)
@@ -194,16 +220,20 @@ func TestWhatIsCancelledBeforeItStartsDoesNotStart(t *testing.T) {
 	}
 }
 
-func TestABackgroundChildIsStoppedAndTold(t *testing.T) {
-	o, res := run(t, newRunner(t), sh("sleep 300 & echo $!"))
+func TestABackgroundChildIsStoppedAndTold(t *testing.T) { eachWay(t, testABackgroundChild) }
+
+func testABackgroundChild(t *testing.T, change func(*Options)) {
+	o, res := run(t, newRunner(t, change), sh("sleep 300 & echo $!"))
 	if o.How != Ended || res.ExitCode != 0 || !strings.Contains(o.Reason, "left processes running") {
 		t.Errorf("outcome %+v", o)
 	}
 	checkDead(t, res.Stdout)
 }
 
-func TestABackgroundChildThatIgnoresTermIsKilled(t *testing.T) {
-	_, res := run(t, newRunner(t), sh("sh -c 'trap \"\" TERM; echo $$ >pid; while :; do sleep 300; done' & until [ -s pid ]; do sleep 0.01; done; cat pid"))
+func TestABackgroundChildThatIgnoresTermIsKilled(t *testing.T) { eachWay(t, testADeafChild) }
+
+func testADeafChild(t *testing.T, change func(*Options)) {
+	_, res := run(t, newRunner(t, change), sh("sh -c 'trap \"\" TERM; echo $$ >pid; while :; do sleep 300; done' & until [ -s pid ]; do sleep 0.01; done; cat pid"))
 	checkDead(t, res.Stdout)
 }
 
@@ -211,7 +241,7 @@ func TestSomethingThatEscapedAndKeepsTheOutputOpenDoesNotHangTheCall(t *testing.
 	if _, err := os.Stat("/usr/bin/setsid"); err != nil {
 		t.Skip("no setsid")
 	}
-	o, res := run(t, newRunner(t), sh("setsid sh -c 'echo $$ >pid; exec sleep 300' & until [ -s pid ]; do sleep 0.01; done; cat pid; echo done"))
+	o, res := run(t, newRunner(t, inAGroup), sh("setsid sh -c 'echo $$ >pid; exec sleep 300' & until [ -s pid ]; do sleep 0.01; done; cat pid; echo done"))
 	lines := strings.Fields(res.Stdout)
 	if len(lines) != 2 || lines[1] != "done" || res.ExitCode != 0 || !strings.Contains(o.Reason, "still runs") {
 		t.Fatalf("outcome %+v, result %+v", o, res)
@@ -220,6 +250,7 @@ func TestSomethingThatEscapedAndKeepsTheOutputOpenDoesNotHangTheCall(t *testing.
 	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 		t.Errorf("the process that should have outlived the call: %v", err)
 	}
+	_, _ = unix.Wait4(pid, nil, 0, nil) // it is our child if we are a subreaper
 }
 
 func TestWhatCannotStartIsAResultThatSaysWhy(t *testing.T) {

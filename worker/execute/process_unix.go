@@ -25,42 +25,45 @@ const (
 	openNonblock = unix.O_NONBLOCK
 )
 
-// process is a started command with all that it started in its process group.
-// It is the one place that knows how a tree of processes is stopped.
-type process struct{ cmd *exec.Cmd }
+// group is a started command with all that it started in its process group.
+// What leaves the group is out of reach.
+type group struct{ cmd *exec.Cmd }
 
 // startProcess starts cmd as the leader of a new process group.
-func startProcess(cmd *exec.Cmd) (*process, error) {
+func startProcess(cmd *exec.Cmd) (process, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	return &process{cmd}, nil
+	return &group{cmd}, nil
 }
 
-// wait returns when the command itself has ended, whatever it left running.
-func (p *process) wait() (*os.ProcessState, error) {
-	err := p.cmd.Wait()
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		err = nil
-	}
-	return p.cmd.ProcessState, err
-}
+func (p *group) wait() (status, error) { return waitFor(p.cmd) }
 
-// ask asks every process of the group to end, and kill makes it. To call them
-// on a group that is gone does nothing.
-func (p *process) ask() {
+func (p *group) ask() {
 	p.signal(unix.SIGTERM)
 	p.signal(unix.SIGCONT) // one that was suspended could not hear us
 }
 
-func (p *process) kill() { p.signal(unix.SIGKILL) }
+func (p *group) kill() { p.signal(unix.SIGKILL) }
 
-func (p *process) signal(s unix.Signal) { _ = unix.Kill(-p.cmd.Process.Pid, s) }
+func (p *group) signal(s unix.Signal) { _ = unix.Kill(-p.cmd.Process.Pid, s) }
+
+func (p *group) sweep(grace time.Duration) leftover {
+	if !p.left() {
+		return leftover{}
+	}
+	p.ask()
+	if gone(p.left, grace) {
+		return leftover{some: true}
+	}
+	p.kill()
+	return leftover{some: true, alive: !gone(p.left, goneTime)}
+}
 
 // left reports whether the group still has processes that run. Its number is
 // not given to another process as long as it has any.
-func (p *process) left() bool {
+func (p *group) left() bool {
 	return !errors.Is(unix.Kill(-p.cmd.Process.Pid, 0), unix.ESRCH) && !allDead(p.cmd.Process.Pid)
 }
 
@@ -85,18 +88,28 @@ func allDead(group int) bool {
 	return true
 }
 
-// exitOf returns the exit status of an ended command as a shell reports it, and
-// the name of the signal that ended it, if one did.
-func exitOf(state *os.ProcessState) (exit int, signal string) {
-	status, ok := state.Sys().(syscall.WaitStatus)
-	if !ok || !status.Signaled() {
-		return state.ExitCode(), ""
+// statusOf returns the exit status of an ended command.
+func statusOf(state *os.ProcessState) status {
+	if state == nil {
+		return status{}
 	}
-	s := status.Signal()
-	if signal = unix.SignalName(s); signal == "" {
-		signal = s.String()
+	ws, ok := state.Sys().(syscall.WaitStatus)
+	if !ok {
+		return status{exit: state.ExitCode()}
 	}
-	return 128 + int(s), signal
+	return statusOfWait(ws)
+}
+
+func statusOfWait(ws syscall.WaitStatus) status {
+	if !ws.Signaled() {
+		return status{exit: ws.ExitStatus()}
+	}
+	s := ws.Signal()
+	name := unix.SignalName(s)
+	if name == "" {
+		name = s.String()
+	}
+	return status{exit: 128 + int(s), signal: name}
 }
 
 // setCommandLine has a say where a command is not passed as an argument.

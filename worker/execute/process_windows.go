@@ -2,6 +2,7 @@ package execute
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -18,40 +19,41 @@ const (
 	openNonblock = 0
 )
 
-// process is a started command. It is the one place that knows how processes
-// are stopped.
-type process struct{ cmd *exec.Cmd }
-
-// startProcess starts cmd apart from our console's Ctrl+C.
-func startProcess(cmd *exec.Cmd) (*process, error) {
+// startProcess starts cmd in a job, apart from our console's Ctrl+C. It is
+// suspended until it is in the job, so that nothing it starts is outside.
+func startProcess(cmd *exec.Cmd) (process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	cmd.SysProcAttr.CreationFlags |= windows.CREATE_NEW_PROCESS_GROUP | windows.CREATE_NO_WINDOW
+	cmd.SysProcAttr.CreationFlags |= windows.CREATE_NEW_PROCESS_GROUP | windows.CREATE_NO_WINDOW | windows.CREATE_SUSPENDED
+	handle, err := newJob()
+	if err != nil {
+		return nil, fmt.Errorf("make a job for the command: %w", err)
+	}
 	if err := cmd.Start(); err != nil {
+		windows.CloseHandle(handle)
 		return nil, err
 	}
-	return &process{cmd}, nil
-}
-
-// wait returns when the command itself has ended, whatever it left running.
-func (p *process) wait() (*os.ProcessState, error) {
-	err := p.cmd.Wait()
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		err = nil
+	pid := uint32(cmd.Process.Pid)
+	if err = join(handle, pid); err == nil {
+		err = resume(pid)
 	}
-	return p.cmd.ProcessState, err
+	if err != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		windows.CloseHandle(handle)
+		return nil, fmt.Errorf("put the command into its job: %w", err)
+	}
+	return &job{cmd: cmd, handle: handle}, nil
 }
 
-// ask asks the command to end. Windows has no request that a program without a
-// console window hears, so this ends it.
-func (p *process) ask()  { p.kill() }
-func (p *process) kill() { _ = p.cmd.Process.Kill() }
-
-// left reports whether processes are left that kill could reach.
-func (p *process) left() bool { return false }
-
-func exitOf(state *os.ProcessState) (exit int, signal string) { return state.ExitCode(), "" }
+// statusOf returns the exit status of an ended command.
+func statusOf(state *os.ProcessState) status {
+	if state == nil {
+		return status{}
+	}
+	return status{exit: state.ExitCode()}
+}
 
 // setCommandLine passes a command to cmd.exe as it is: /S strips exactly the
 // outer quotes, where the usual quoting would add backslashes of its own.

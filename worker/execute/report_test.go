@@ -13,7 +13,7 @@ import (
 )
 
 // keep writes p in pieces to ends of a limit and returns what it reports.
-func keep(p []byte, limit, piece int) (string, int64) {
+func keepEnds(p []byte, limit, piece int) (string, int64) {
 	e := newEnds(limit)
 	for len(p) > 0 {
 		n := min(piece, len(p))
@@ -43,7 +43,7 @@ func TestAReportKeepsHeadAndTailAtCharacters(t *testing.T) {
 		{"01234567890123456789\xe2\x82", 10, "01234\n… 16 bytes cut …\n\ufffd", 16},
 	} {
 		for piece := 1; piece <= len(c.in)+1; piece++ {
-			got, cut := keep([]byte(c.in), c.limit, piece)
+			got, cut := keepEnds([]byte(c.in), c.limit, piece)
 			if got != c.want || cut != c.cut {
 				t.Errorf("%q in %d by %d: %q, %d cut, want %q, %d", c.in, c.limit, piece, got, cut, c.want, c.cut)
 			}
@@ -60,7 +60,7 @@ func TestAReportAlwaysAddsUp(t *testing.T) {
 			in = append(in, alphabet[random.IntN(len(alphabet))]...)
 		}
 		limit := 1 + random.IntN(80)
-		got, cut := keep(in, limit, 1+random.IntN(9))
+		got, cut := keepEnds(in, limit, 1+random.IntN(9))
 		if !utf8.ValidString(got) {
 			t.Fatalf("%q in %d: %q is not UTF-8", in, limit, got)
 		}

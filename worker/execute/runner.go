@@ -28,6 +28,7 @@ type Options struct {
 	PassEnv   []string // names that reach commands although they would be removed
 	RemoveEnv []string // more names that do not; both may end in *
 	Shell     []string // what a command is appended to; default /bin/sh -c, cmd /S /C
+	Keeper    *Keeper  // starts commands under a helper; nil: in a process group or a job
 
 	Grace           time.Duration // between asking a command to end and killing it; default 5 s
 	ReportLimit     int           // bytes of each stream in a report; default 256 KB

@@ -12,6 +12,7 @@ package keep
 import (
 	"errors"
 	"io"
+	"math"
 	"os"
 	"os/signal"
 	"runtime"
@@ -50,8 +51,7 @@ const (
 
 // Main is the helper's whole life. It returns an exit code.
 func Main() int {
-	unix.CloseOnExec(LifelineFD)
-	unix.CloseOnExec(ReportFD)
+	keepToItself()
 	if err := guard(); err != nil {
 		return 3
 	}
@@ -70,6 +70,15 @@ func Main() int {
 	}
 	k.watch(pid, orders)
 	return 0
+}
+
+// keepToItself sees to it that a command gets its own three descriptors and no
+// other, whatever this process was started with.
+func keepToItself() {
+	if unix.CloseRange(LifelineFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) != nil { // before Linux 5.11
+		unix.CloseOnExec(LifelineFD)
+		unix.CloseOnExec(ReportFD)
+	}
 }
 
 // guard takes the helper out of reach and makes it responsible. Nobody of this

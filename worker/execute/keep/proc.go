@@ -18,23 +18,32 @@ type Proc struct {
 	Dead                        bool   // has ended and waits to be waited for
 }
 
-// Procs returns the processes of this machine. It is no snapshot: they come and
-// go while it looks.
-func Procs() []Proc {
+// Walk shows each process of this machine as it comes to it, in the order of
+// their numbers. They come and go meanwhile.
+func Walk(see func(Proc)) {
 	dir, err := os.Open("/proc")
 	if err != nil {
-		return nil
+		return
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(-1)
-	procs := make([]Proc, 0, len(names))
-	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil {
-			if p, ok := Look(pid); ok {
-				procs = append(procs, p)
+	for {
+		names, err := dir.Readdirnames(32)
+		for _, name := range names {
+			if pid, err := strconv.Atoi(name); err == nil {
+				if p, ok := Look(pid); ok {
+					see(p)
+				}
 			}
 		}
+		if err != nil {
+			return
+		}
 	}
+}
+
+// Procs returns the processes of this machine.
+func Procs() (procs []Proc) {
+	Walk(func(p Proc) { procs = append(procs, p) })
 	return procs
 }
 
@@ -127,29 +136,31 @@ func SignalAll(procs []Proc, s unix.Signal) {
 // freezeRounds bounds how often one attempt looks for new processes.
 const freezeRounds = 64
 
-// KillAll stops all that find finds, until it finds none that is new, and then
-// kills them: what is stopped cannot fork. Whoever calls it does so until none
-// is left.
-func KillAll(find func() []Proc) {
-	type id struct {
-		pid   int
-		start uint64
-	}
-	frozen := make(map[id]bool)
+// KillAll suspends the processes that isRoot names and all that descend from
+// them, each as it is seen, until it sees none that is new; then it kills them.
+// What is suspended cannot fork. Whoever calls it does so until none is left.
+func KillAll(isRoot func(Proc) bool) {
+	own := unix.Getpgrp()
+	frozen := make(map[int]uint64) // start by pid
 	var all []Proc
 	for range freezeRounds {
-		var fresh []Proc
-		for _, p := range find() {
-			if !frozen[id{p.PID, p.Start}] {
-				frozen[id{p.PID, p.Start}] = true
-				fresh = append(fresh, p)
+		before := len(all)
+		Walk(func(p Proc) {
+			_, below := frozen[p.Parent]
+			if start, known := frozen[p.PID]; known && start == p.Start || !below && !isRoot(p) {
+				return
 			}
-		}
-		if len(fresh) == 0 {
+			if p.Group > 1 && p.Group != own {
+				_ = unix.Kill(-p.Group, unix.SIGSTOP)
+			} else {
+				p.Signal(unix.SIGSTOP)
+			}
+			frozen[p.PID] = p.Start
+			all = append(all, p)
+		})
+		if len(all) == before {
 			break
 		}
-		SignalAll(fresh, unix.SIGSTOP)
-		all = append(all, fresh...)
 	}
 	SignalAll(all, unix.SIGKILL)
 }

@@ -76,7 +76,7 @@ func (k *keeper) watch(command int, orders <-chan byte) {
 				killBy(k.command.Grace)
 			}
 		case <-timer.C:
-			KillAll(k.all)
+			KillAll(k.isChild)
 			timer.Reset(wait)
 			wait = min(2*wait, longPause)
 		}
@@ -107,8 +107,10 @@ func (k *keeper) ask() {
 
 // all returns what descends from the helper.
 func (k *keeper) all() []Proc {
-	return Below(Procs(), func(p Proc) bool { return p.Parent == k.self })
+	return Below(Procs(), k.isChild)
 }
+
+func (k *keeper) isChild(p Proc) bool { return p.Parent == k.self }
 
 // living is all without the dead.
 func (k *keeper) living() (living []Proc) {

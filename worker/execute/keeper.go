@@ -1,0 +1,28 @@
+package execute
+
+import (
+	"errors"
+	"time"
+)
+
+// keeping says how a helper keeps a command.
+type keeping struct {
+	grace    time.Duration // between asking all of it to end and killing it
+	confine  bool
+	writable []string // confined: what can be written to
+}
+
+var (
+	// errMayHaveRun is a start that nobody knows the end of.
+	errMayHaveRun = errors.New("the helper that was to start the command ended")
+
+	// errHelperKilled is the end of a command whose own end nobody saw.
+	errHelperKilled = errors.New("the helper that kept it was killed, perhaps by the command itself")
+)
+
+// unconfined is a command that was not started because it could not be confined.
+type unconfined struct{ why string }
+
+func (u *unconfined) Error() string {
+	return "it is to be confined, and that cannot be done: " + u.why
+}

@@ -1,0 +1,21 @@
+//go:build !linux
+
+package execute
+
+import (
+	"errors"
+	"os/exec"
+)
+
+// KeeperMain has nothing to do: there are no helpers on this system.
+func KeeperMain() {}
+
+// Keeper starts commands under helpers. There are none on this system.
+type Keeper struct{}
+
+// NewKeeper returns nil: commands run in process groups or jobs.
+func NewKeeper() (*Keeper, error) { return nil, nil }
+
+func (*Keeper) start(*exec.Cmd, keeping) (process, error) {
+	return nil, errors.New("there are no helpers on this system")
+}

@@ -1,0 +1,115 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"countersign/worker/execute/keep"
+)
+
+// roleVar has the test program play a Countersign that runs one command.
+const roleVar = "TEST_ROLE"
+
+// playRole is what this program does instead of testing, if it is told so.
+func playRole() {
+	role := os.Getenv(roleVar)
+	if role == "" {
+		return
+	}
+	os.Unsetenv(roleVar)
+	os.Exit(map[string]func() int{"victim": playVictim}[role]())
+}
+
+// as returns this program in a role.
+func as(role string, args ...string) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe", args...)
+	cmd.Env = append(os.Environ(), roleVar+"="+role)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// playVictim runs a command for as long as it lasts.
+func playVictim() int {
+	k, err := NewKeeper()
+	if err != nil {
+		return 1
+	}
+	r, err := New(Options{Dir: os.Args[1], Grace: 200 * time.Millisecond, Keeper: k})
+	if err != nil {
+		return 1
+	}
+	o := r.Run(context.Background(), sh(os.Args[2]), "")
+	os.Stdout.Write(o.Result)
+	return 0
+}
+
+// TestKillingCountersignLeavesNoDescendant kills the process that holds the
+// lifeline, and no other.
+func TestKillingCountersignLeavesNoDescendant(t *testing.T) {
+	for name, then := range map[string]string{"while the command runs": "touch ready; sleep 300", "after it ended": "touch ready; exec sleep 0.01"} {
+		t.Run(name, func(t *testing.T) {
+			testKeeper(t) // what a killed helper leaves would come to us and be seen
+			dir := t.TempDir()
+			victim := as("victim", dir, zoo(then))
+			if err := victim.Start(); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "the command is ready", func() bool { _, err := os.Stat(filepath.Join(dir, "ready")); return err == nil })
+			pids := zooPids(t, dir)
+			if err := victim.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			var exit *exec.ExitError
+			if err := victim.Wait(); err != nil && !errors.As(err, &exit) {
+				t.Fatal(err)
+			}
+			// The helper, its lifeline cut, is our child now.
+			until(t, "all are gone", func() bool {
+				reapHelpers()
+				for _, pid := range pids {
+					if _, there := keep.Look(pid); there {
+						return false
+					}
+				}
+				return true
+			})
+			until(t, "the helper has ended", func() bool { reapHelpers(); return childless() })
+		})
+	}
+}
+
+// reapHelpers waits for dead children that nobody else waits for.
+func reapHelpers() {
+	for _, p := range keep.Procs() {
+		if p.Parent == os.Getpid() && p.Dead {
+			_, _ = unix.Wait4(p.PID, nil, unix.WNOHANG, nil)
+		}
+	}
+}
+
+func childless() bool {
+	own, _ := unix.Getsid(0)
+	for _, p := range keep.Procs() {
+		if p.Parent == os.Getpid() && p.Session != own {
+			return false
+		}
+	}
+	return true
+}
+
+// until waits for something that no event tells.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it never came to this: %s", what)
+		}
+	}
+}
