@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,8 +16,9 @@ import (
 
 // fault is what happens to one request on its way, or to its answer.
 type fault struct {
-	kind string
-	d    time.Duration
+	kind  string
+	route string // "": any
+	d     time.Duration
 }
 
 var faults = []string{
@@ -29,7 +31,7 @@ var faults = []string{
 	"late request",  // it arrives whatever the worker does meanwhile
 	"503", "502 after",
 	"page", "page after", // a proxy's, instead of the answer
-	"401",
+	"401", "404",
 	"replay", // a claim is answered with what was handed out before
 	"altered",
 }
@@ -53,13 +55,17 @@ func (m *machine) heal() {
 	m.faults, m.badDisk = nil, 0
 }
 
-func (m *machine) nextFault() (f fault) {
+// nextFault is what happens to a request, used up.
+func (m *machine) nextFault(path string) (f fault) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.faults) > 0 {
-		f, m.faults = m.faults[0], m.faults[1:]
+	for i, f := range m.faults {
+		if strings.HasSuffix(path, f.route) {
+			m.faults = slices.Delete(m.faults, i, i+1)
+			return f
+		}
 	}
-	return f
+	return fault{}
 }
 
 // RoundTrip makes a life the transport of its own requests.
@@ -77,7 +83,7 @@ func (l *life) RoundTrip(r *http.Request) (*http.Response, error) {
 	if path == wire.CompletePath {
 		m.checkReport(request)
 	}
-	f := m.nextFault()
+	f := m.nextFault(path)
 	if f.kind != "" {
 		m.w.note("%s: %s %s: %s %v", m.name, path, request.ID, f.kind, f.d)
 	}
@@ -89,6 +95,9 @@ func (l *life) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	m.heard(path, request.ID, status, answer, sent)
+	if path == wire.CompletePath && status == http.StatusNotFound {
+		m.w.settled(request.ID, m.name, status)
+	}
 	contentType := "application/json"
 	if strings.HasPrefix(string(answer), "<") {
 		contentType = "text/html"
@@ -121,6 +130,8 @@ func (m *machine) carry(ctx context.Context, f fault, path string, body []byte) 
 		return http.StatusServiceUnavailable, []byte(`{"error":{"type":"unavailable","message":"later"}}`), nil
 	case "401":
 		return http.StatusUnauthorized, []byte(`{"error":{"type":"auth","message":"no"}}`), nil
+	case "404": // of a gateway that speaks JSON
+		return http.StatusNotFound, []byte(`{"error":{"type":"not_found","message":"no such service"}}`), nil
 	case "page":
 		return http.StatusOK, []byte(page), nil
 	case "replay":

@@ -31,11 +31,12 @@ type machine struct {
 	life  *life // the last one, dead or not
 	lives []*life
 
-	mu      sync.Mutex
-	faults  []fault
-	badDisk int // so many writes fail
-	claimed [][]byte
-	told    map[string]*told
+	mu         sync.Mutex
+	faults     []fault
+	badDisk    int  // so many writes fail
+	diskFailed bool // ever: what was in memory only is not in the journal
+	claimed    [][]byte
+	told       map[string]*told
 }
 
 // told is what the answers that arrived at a machine said of an item.
@@ -143,7 +144,7 @@ func (m *machine) unfinished() []worker.Hold {
 func (m *machine) diskFails(writes int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.badDisk = writes
+	m.badDisk, m.diskFailed = writes, true
 }
 
 // kill ends the life at once: what is committed stays, nothing more is done.

@@ -21,12 +21,13 @@ func TestNothingRunsTwiceAndNothingIsLostWhateverHappens(t *testing.T) {
 		"newest": harness.Newest, "with accept": harness.WithAccept, "old": harness.Old,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of the time is spent on waiting for the disk
 			rapid.Check(t, func(rt *rapid.T) {
 				p := play{
 					generation: generation,
 					asks:       []bool{rapid.Bool().Draw(rt, "first asks"), rapid.Bool().Draw(rt, "second asks")},
 					ends:       rapid.Bool().Draw(rt, "sessions end"),
-					steps:      rapid.SliceOfN(rapid.Custom(drawStep), 1, 40).Draw(rt, "steps"),
+					steps:      rapid.SliceOfN(rapid.Custom(drawStep), 20, 60).Draw(rt, "steps"),
 				}
 				dir := t.TempDir()
 				rapid.SyncTest(rt, func(rt *rapid.T) {
@@ -47,34 +48,44 @@ type play struct {
 	steps      []step
 }
 
-// step is one thing that happens. What n and d mean depends on do.
+// step is one thing that happens. What n, d and route mean depends on do.
 type step struct {
 	do      string
 	machine int
 	n       int
 	d       time.Duration
+	route   string
 }
 
-func (s step) String() string { return fmt.Sprintf("{%q, %d, %d, %d}", s.do, s.machine, s.n, s.d) }
+func (s step) String() string {
+	if s.do == "nothing" {
+		return s.do
+	}
+	return fmt.Sprintf("{%q %d n=%d d=%v %s}", s.do, s.machine, s.n, s.d, s.route)
+}
 
-// deeds lists what can happen, the likelier the oftener.
+// deeds lists what can happen, the likelier the oftener. The first is what a
+// failure shrinks to.
 var deeds = []string{
+	"nothing",
 	"enqueue", "enqueue", "enqueue", "enqueue", "enqueue",
 	"wait", "wait", "wait", "wait", "wait", "wait",
 	"approve", "approve", "approve", "approve",
 	"decline", "release", "stop item", "stop all", "pause", "resume", "stop session",
 	"kill", "kill", "trap", "trap", "trap", "start", "start", "start", "quit",
-	"suspend", "freeze", "fault", "fault", "fault", "fault", "heal", "disk", "steal", "steal",
+	"suspend", "freeze", "fault", "fault", "fault", "fault", "fault", "fault", "heal", "disk",
+	"steal", "suspend and steal", "suspend and steal",
 }
 
 func drawStep(t *rapid.T) step {
 	return step{
 		do:      rapid.SampledFrom(deeds).Draw(t, "do"),
 		machine: rapid.IntRange(0, 1).Draw(t, "machine"),
-		n:       rapid.IntRange(0, 31).Draw(t, "n"),
+		n:       rapid.IntRange(0, 63).Draw(t, "n"),
 		d: rapid.SampledFrom([]time.Duration{
 			0, time.Second, 4 * time.Second, 9 * time.Second, 25 * time.Second, 61 * time.Second, 150 * time.Second, 300 * time.Second,
 		}).Draw(t, "d"),
+		route: rapid.SampledFrom([]string{"", "claim", "accept", "heartbeat", "complete", "accept", "complete"}).Draw(t, "route"),
 	}
 }
 
@@ -114,19 +125,23 @@ func (w *world) take(s step) {
 	case "steal":
 		w.steal(s.n % 3)
 		return
+	case "suspend and steal":
+		w.clock.suspend(61 * time.Second)
+		w.steal(s.n % 3)
+		return
 	case "start":
 		if m.life.isDead() {
 			m.start()
 		}
 		return
 	case "fault":
-		m.fails(fault{faults[s.n%len(faults)], s.d}, 1+s.n/len(faults)*3)
+		m.fails(fault{faults[s.n%len(faults)], s.route, s.d}, 1+s.n/len(faults)*4)
 		return
 	case "heal":
 		m.heal()
 		return
 	case "disk":
-		m.diskFails(1 + s.n%4)
+		m.diskFails(1 + s.n%4*s.n)
 		return
 	}
 	if m.life.isDead() {
@@ -193,6 +208,9 @@ func (w *world) calm(rt *rapid.T, endSessions bool) {
 	}
 	for round := range 120 {
 		settle(30 * time.Second)
+		if round == 60 {
+			w.restartAfterDiskFailures()
+		}
 		w.check(rt)
 		open := 0
 		for _, m := range w.machines {
@@ -212,6 +230,16 @@ func (w *world) calm(rt *rapid.T, endSessions bool) {
 		}
 	}
 	w.check(rt)
+}
+
+// restartAfterDiskFailures takes up what could not be written down to its end.
+func (w *world) restartAfterDiskFailures() {
+	for _, m := range w.machines {
+		if m.diskFailed {
+			m.quit(false)
+			m.start()
+		}
+	}
 }
 
 // check fails the test where something was breached, and says all that happened.

@@ -44,11 +44,11 @@ type world struct {
 type asked struct {
 	id, command string
 	lasts       time.Duration
-	holder      string                    // whom the harness handed it to last
-	accepted    bool                      // since then
-	starts      map[string]int            // by worker
-	done        *wire.CompleteRequest     // what the harness recorded
-	answered    map[string]map[int]string // by worker: the decisive answers to its completions
+	holder      string                  // whom the harness handed it to last
+	accepted    bool                    // since then
+	starts      map[string]int          // by worker
+	done        *wire.CompleteRequest   // what the harness recorded
+	answered    map[string]map[int]bool // by worker: the answers to its completions
 }
 
 const thief = "thief" // a third worker, without an engine
@@ -111,7 +111,7 @@ func (w *world) enqueue(session, n int, lasts time.Duration) {
 	w.mu.Lock()
 	it := &asked{
 		command: fmt.Sprint("item-", len(w.items)), lasts: lasts,
-		starts: map[string]int{}, answered: map[string]map[int]string{},
+		starts: map[string]int{}, answered: map[string]map[int]bool{},
 	}
 	w.items = append(w.items, it)
 	w.mu.Unlock()
@@ -208,15 +208,27 @@ func (w *world) witness(path string, body []byte, status int, answer []byte) {
 	case path == wire.AcceptPath && status == http.StatusOK:
 		it.accepted = true
 	case path == wire.CompletePath:
-		if it.answered[worker] == nil {
-			it.answered[worker] = map[int]string{}
-		}
-		it.answered[worker][status] = string(request.Result)
+		it.answer(worker, status)
 		if status == http.StatusOK {
 			request.WorkerID = worker
 			it.done = &request.CompleteRequest
 		}
 	}
+}
+
+// settled writes down an answer to a completion that was not the harness's own.
+func (w *world) settled(id, worker string, status int) {
+	it := w.item(id)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	it.answer(worker, status)
+}
+
+func (it *asked) answer(worker string, status int) {
+	if it.answered[worker] == nil {
+		it.answered[worker] = map[int]bool{}
+	}
+	it.answered[worker][status] = true
 }
 
 // started is a start as the witness saw it. It sees that there is at most one: of
@@ -268,14 +280,15 @@ func (w *world) checkEnd(rt *rapid.T) {
 func (w *world) checkDelivered(m *machine, it *asked, last worker.Hold) {
 	answers := it.answered[m.name]
 	lapses := last.Execution == worker.Interrupted && last.Delivery == worker.NothingToDeliver && last.Item.ClaimStatus == "queued"
-	if len(answers) == 0 && !lapses {
+	refused := last.Execution == worker.CouldNotStart && (last.Acceptance == worker.Refused || last.Acceptance == worker.Unconfirmed)
+	if len(answers) == 0 && !lapses && !refused {
 		w.breach("%s: the outcome of %s was lost: %+v", m.name, it.id, last.Facts)
 	}
 	recorded := it.done != nil && it.done.WorkerID == m.name
 	if last.Delivery == worker.Delivered && !recorded {
 		w.breach("%s says that %s was delivered, and the harness has nothing from it", m.name, it.id)
 	}
-	if recorded && string(it.done.Result) != string(last.Outcome.Result) {
+	if recorded && !m.diskFailed && string(it.done.Result) != string(last.Outcome.Result) {
 		w.breach("%s: the harness has %s of %s, the journal %s", m.name, clip(it.done.Result), it.id, clip(last.Outcome.Result))
 	}
 }
