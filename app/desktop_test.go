@@ -317,8 +317,8 @@ func (d *desk) press(window, keys string) {
 	}
 }
 
-// picture saves what the screen shows: under COUNTERSIGN_PICTURES to be looked
-// at, else only to see that it is not blank.
+// picture saves what the screen shows once it has come to rest: under
+// COUNTERSIGN_PICTURES to be looked at, else only to see that it is not blank.
 func (d *desk) picture(name string) {
 	d.t.Helper()
 	dir := os.Getenv("COUNTERSIGN_PICTURES")
@@ -326,22 +326,34 @@ func (d *desk) picture(name string) {
 		dir = d.t.TempDir()
 	}
 	file := filepath.Join(dir, name+".png")
-	for _, args := range [][]string{
-		{"import", "-window", "root", file},
-		{"convert", file, "-unique-colors", "-format", "%w", "info:"},
-	} {
-		cmd := exec.Command(args[0], args[1:]...)
-		cmd.Env = d.environ()
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			d.t.Fatalf("%s: %v: %s", args[0], err, out)
+	var last string
+	for range 8 { // a clock that ticks in it never rests for long
+		d.command("import", "-window", "root", file)
+		now := d.command("identify", "-format", "%#", file)
+		if now == last {
+			break
 		}
-		if args[0] == "convert" {
-			if colours, _ := strconv.Atoi(string(bytes.TrimSpace(out))); colours < 8 {
-				d.t.Errorf("%s shows %d colours: a blank window", name, colours)
-			}
+		last = now
+		select {
+		case <-time.After(300 * time.Millisecond):
+		case <-d.t.Context().Done():
 		}
 	}
+	if colours, _ := strconv.Atoi(d.command("convert", file, "-unique-colors", "-format", "%w", "info:")); colours < 8 {
+		d.t.Errorf("%s shows %d colours: a blank window", name, colours)
+	}
+}
+
+// command runs a program on the desktop and returns what it says.
+func (d *desk) command(name string, args ...string) string {
+	d.t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Env = d.environ()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		d.t.Fatalf("%s: %v: %s", name, err, out)
+	}
+	return string(bytes.TrimSpace(out))
 }
 
 // program is a started Countersign.

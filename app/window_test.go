@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,10 +31,16 @@ type office struct {
 // startOffice starts all three with a lease short enough to lose.
 func startOffice(t *testing.T) *office {
 	t.Helper()
-	o := &office{desk: startDesk(t), work: t.TempDir()}
-	o.origin = "http://" + freeAddress(t)
+	origin := "http://" + freeAddress(t)
 	startProgram(t, os.Environ(), "harness", "--no-auth", "--lease-ms", "2000",
-		"--listen", strings.TrimPrefix(o.origin, "http://"), "--db", filepath.Join(t.TempDir(), "harness.db"))
+		"--listen", strings.TrimPrefix(origin, "http://"), "--db", filepath.Join(t.TempDir(), "harness.db"))
+	return openOffice(t, origin)
+}
+
+// openOffice starts a desktop and a Countersign on it for a harness.
+func openOffice(t *testing.T, origin string) *office {
+	t.Helper()
+	o := &office{desk: startDesk(t), work: t.TempDir(), origin: origin}
 	o.harness = harness.NewClient(o.origin, "", nil)
 	o.until("the harness answers", func() bool {
 		_, err := o.harness.CreateSession(t.Context(), harness.NewSession{ID: "sess_a"})
@@ -146,6 +153,7 @@ func TestEndToEndTheWindowAndTheTray(t *testing.T) {
 	}
 	o.notified("session stopped", "Its command was stopped")
 
+	o.untilPs("Stopped")
 	o.press(window, "ctrl+2")
 	o.picture("history")
 }
@@ -205,6 +213,37 @@ func TestEndToEndALostLeaseIsNotified(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.notified("ease lost", "Nothing ran")
+	if _, err := os.Stat(filepath.Join(o.work, "ran")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it ran: %v", err)
+	}
+}
+
+func TestEndToEndAHarnessWithoutAcceptIsToldAndNeverClaimedFrom(t *testing.T) {
+	binary(t)
+	old, err := harness.Open(t.Context(), harness.Options{Path: filepath.Join(t.TempDir(), "harness.db"), Generation: harness.Old})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(old.Handler())
+	t.Cleanup(func() {
+		server.Close()
+		if err := old.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	o := openOffice(t, server.URL)
+	o.window("Countersign")
+	o.notified("Harness cannot accept", "nothing is claimed")
+	id := o.enqueue("sess_a", "touch ran")
+	var lost *harness.AwaitError
+	if _, err := o.harness.Await(t.Context(), id, 3*time.Second); !errors.As(err, &lost) || lost.Code != wire.CodeQueueTimeout {
+		t.Errorf("the item was not left in the queue: %v", err)
+	}
+	o.untilPs("has no accept route")
+	if !strings.Contains(o.program.log.String(), "cannot accept") {
+		t.Errorf("the log does not say why nothing is claimed")
+	}
+	o.picture("no-accept")
 	if _, err := os.Stat(filepath.Join(o.work, "ran")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it ran: %v", err)
 	}
