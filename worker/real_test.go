@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -235,17 +236,70 @@ func TestItemsOfManySessionsEachRunOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkItems sees `true` through its whole life, four at once. The harness,
-// the journal and the commands are real.
+// BenchmarkItems sees `true` through its whole life, four at once, and beside it a
+// plain loop that does the same requests and the same command on the same harness,
+// without a journal, a helper or a transcript. The ratio is the price of the promise.
 func BenchmarkItems(b *testing.B) {
-	r := startReal(b, harness.Options{}, func(c *worker.Config) { c.MaxRunning, c.MaxHeld = 4, 8 })
-	ids := make([]string, b.N)
+	r := startReal(b, harness.Options{}, func(c *worker.Config) {
+		c.MaxRunning, c.MaxHeld = 4, 8
+		c.Paused = true
+	})
+	ids := r.fill(b.N)
 	b.ResetTimer()
-	for i := range ids {
-		ids[i] = r.enqueue(fmt.Sprint("s", i), wire.KindExec, wire.Exec{Command: "true"})
-	}
+	start := time.Now()
+	r.engine.Resume()
 	for _, id := range ids {
 		r.await(id)
 	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "items/s")
+	journalled := time.Since(start)
+	b.StopTimer()
+	r.stop()
+	r.fill(b.N)
+	plain := r.plainly(4)
+	b.ReportMetric(float64(b.N)/journalled.Seconds(), "items/s")
+	b.ReportMetric(float64(b.N)/plain.Seconds(), "plain-items/s")
+	b.ReportMetric(journalled.Seconds()/plain.Seconds(), "times-plain")
+}
+
+// fill puts so many items in the queue, each of a session of its own.
+func (r *real) fill(n int) (ids []string) {
+	for i := range n {
+		ids = append(ids, r.enqueue(fmt.Sprint("s", i), wire.KindExec, wire.Exec{Command: "true"}))
+	}
+	return ids
+}
+
+// plainly empties the queue with so many loops that write nothing down, and says
+// how long they took.
+func (r *real) plainly(loops int) time.Duration {
+	client, err := api.New(api.Options{Origin: r.server.URL})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer client.CloseIdleConnections()
+	start := time.Now()
+	var all sync.WaitGroup
+	for range loops {
+		all.Go(func() {
+			for {
+				item, found, err := client.Claim(r.t.Context(), "plain")
+				if err != nil {
+					r.t.Error(err)
+				}
+				if err != nil || !found {
+					return
+				}
+				err = errors.Join(
+					client.Accept(r.t.Context(), item.ID, "plain"),
+					exec.Command("/bin/sh", "-c", "true").Run(),
+					client.Complete(r.t.Context(), item.ID, "plain", json.RawMessage(`{"exitCode":0}`), false))
+				if err != nil {
+					r.t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	return time.Since(start)
 }
