@@ -29,6 +29,9 @@ func filterEnv(base, more, pass []string) (kept, names []string) {
 		if !ok || name == "" { // Windows keeps the current directory of drives as "=C:=C:\…"
 			continue
 		}
+		if name == spawnMark { // ours, and nothing that could be missed
+			continue
+		}
 		drop := matches(name, removed) || matches(name, more)
 		if matches(name, never) || drop && !matches(name, pass) {
 			names = append(names, name)
@@ -54,9 +57,10 @@ func matches(name string, patterns []string) bool {
 }
 
 // commandEnv is the environment of one command: what passed the filter, the
-// item's own additions, which the operator was shown, and where it runs.
-func (r *Runner) commandEnv(t Task, dir string) []string {
-	env := slices.Clone(r.env)
+// item's own additions, which the operator was shown, and where it runs. Ours
+// come before the item's.
+func (r *Runner) commandEnv(t Task, dir string, ours []string) []string {
+	env := append(slices.Clone(r.env), ours...)
 	for name, value := range t.Env {
 		env = append(env, name+"="+value)
 	}
@@ -99,6 +103,9 @@ func loginEnv(ctx context.Context, shell string, timeout time.Duration) ([]strin
 	// Profiles print greetings: the answer has a descriptor of its own, 3.
 	cmd := exec.Command(shell, "-l", "-c", "env -0 >&3")
 	cmd.Env, _ = filterEnv(os.Environ(), nil, []string{"*"})
+	if mark, ours := os.LookupEnv(spawnMark); ours {
+		cmd.Env = append(cmd.Env, spawnMark+"="+mark) // profiles start agents, too
+	}
 	cmd.ExtraFiles = []*os.File{to}
 	p, err := startProcess(cmd)
 	to.Close()
@@ -137,7 +144,7 @@ func parseEnv(out []byte) ([]string, error) {
 	var env []string
 	for entry := range strings.SplitSeq(string(out), "\x00") {
 		name, _, ok := strings.Cut(entry, "=")
-		if ok && name != "" && name != "_" && name != "SHLVL" && name != "PWD" && name != "OLDPWD" {
+		if ok && name != "" && name != "_" && name != spawnMark && name != "SHLVL" && name != "PWD" && name != "OLDPWD" {
 			env = append(env, entry)
 		}
 	}

@@ -35,18 +35,27 @@ const (
 
 // exec runs a command: prepare, start, wait for its end or for a reason to stop
 // it, stop what it left running, read the rest of the output, sum up.
-func (r *Runner) exec(ctx context.Context, root *os.Root, t Task, transcriptPath string) Outcome {
+func (r *Runner) exec(ctx context.Context, root *os.Root, t Task, transcriptPath string) (o Outcome) {
 	dir, err := r.commandDir(root, t.Cwd)
 	if err != nil {
 		return couldNotStart(t, 126, err.Error())
 	}
-	cmd := r.command(t, dir)
+	confined, err := r.confine()
+	if err != nil {
+		return couldNotStart(t, 126, err.Error())
+	}
+	defer func() {
+		if err := confined.end(); err != nil {
+			o.note(fmt.Sprintf("Its temporary directory could not be removed: %v.", err))
+		}
+	}()
+	cmd := r.command(t, dir, confined)
 	rec := newRecorder(transcriptPath, r.o.TranscriptLimit, r.o.ReportLimit)
 	out, err := capture(cmd, rec)
 	if err != nil {
 		return couldNotStart(t, 126, "the command's output cannot be captured: "+err.Error())
 	}
-	p, err := r.start(cmd)
+	p, err := r.start(cmd, confined)
 	out.started()
 	if err != nil {
 		out.finish()
@@ -59,7 +68,7 @@ func (r *Runner) exec(ctx context.Context, root *os.Root, t Task, transcriptPath
 	held := out.finish()
 	kept := rec.close()
 
-	o := end.outcome(kept, limit)
+	o = end.outcome(kept, limit)
 	left.tell(&o)
 	if held {
 		o.note("Something that it started still runs: it keeps the output open.")
@@ -68,12 +77,12 @@ func (r *Runner) exec(ctx context.Context, root *os.Root, t Task, transcriptPath
 	return o
 }
 
-func (r *Runner) command(t Task, dir string) *exec.Cmd {
+func (r *Runner) command(t Task, dir string, confined *confinement) *exec.Cmd {
 	args := append(append([]string{}, r.o.Shell[1:]...), t.Command)
 	cmd := exec.Command(r.o.Shell[0], args...)
 	setCommandLine(cmd, r.o.Shell, t.Command)
 	cmd.Dir = dir
-	cmd.Env = r.commandEnv(t, dir)
+	cmd.Env = r.commandEnv(t, dir, confined.environ())
 	return cmd
 }
 
@@ -101,17 +110,20 @@ func (r *Runner) commandDir(root *os.Root, cwd string) (string, error) {
 }
 
 // start starts a command, under a helper where there is one.
-func (r *Runner) start(cmd *exec.Cmd) (process, error) {
+func (r *Runner) start(cmd *exec.Cmd, confined *confinement) (process, error) {
 	if r.o.Keeper == nil {
 		return startProcess(cmd)
 	}
-	return r.o.Keeper.start(cmd, keeping{grace: r.o.Grace})
+	return r.o.Keeper.start(cmd, r.o.Grace, confined)
 }
 
 // startFailed is the outcome of a start that failed, with the exit status of a
 // shell.
 func startFailed(err error, t Task, shell string) Outcome {
+	var u *unconfined
 	switch {
+	case errors.As(err, &u):
+		return couldNotStart(t, 126, u.Error())
 	case errors.Is(err, errMayHaveRun):
 		return broken(t, err.Error())
 	case tooLong(err):

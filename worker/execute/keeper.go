@@ -1,16 +1,10 @@
 package execute
 
-import (
-	"errors"
-	"time"
-)
+import "errors"
 
-// keeping says how a helper keeps a command.
-type keeping struct {
-	grace    time.Duration // between asking all of it to end and killing it
-	confine  bool
-	writable []string // confined: what can be written to
-}
+// spawnMark is a variable that every program started by this process itself
+// inherits, with a value that no command gets to see: see isOrphan.
+const spawnMark = "COUNTERSIGN_SPAWNED"
 
 var (
 	// errMayHaveRun is a start that nobody knows the end of.

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -34,6 +35,9 @@ type Keeper struct {
 	// helper that is not known yet would be taken for one.
 	mu   sync.Mutex
 	live map[int]bool // helpers of ours, by pid, until they are waited for
+
+	looked time.Time // for strays
+	strays map[int]stray
 }
 
 // NewKeeper returns the Keeper of this process. The helper is the program
@@ -97,4 +101,5 @@ func (k *Keeper) bury(helper *exec.Cmd) {
 	defer k.mu.Unlock()
 	_ = helper.Wait()
 	delete(k.live, helper.Process.Pid)
+	k.reapStrays(time.Now())
 }

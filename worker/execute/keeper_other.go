@@ -5,6 +5,7 @@ package execute
 import (
 	"errors"
 	"os/exec"
+	"time"
 )
 
 // KeeperMain has nothing to do: there are no helpers on this system.
@@ -16,6 +17,6 @@ type Keeper struct{}
 // NewKeeper returns nil: commands run in process groups or jobs.
 func NewKeeper() (*Keeper, error) { return nil, nil }
 
-func (*Keeper) start(*exec.Cmd, keeping) (process, error) {
+func (*Keeper) start(*exec.Cmd, time.Duration, *confinement) (process, error) {
 	return nil, errors.New("there are no helpers on this system")
 }

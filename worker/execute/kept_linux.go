@@ -48,7 +48,7 @@ type kept struct {
 
 // start starts cmd under a helper. Its error is of a command that did not start,
 // unless it is errMayHaveRun.
-func (k *Keeper) start(cmd *exec.Cmd, how keeping) (process, error) {
+func (k *Keeper) start(cmd *exec.Cmd, grace time.Duration, confined *confinement) (process, error) {
 	if cmd.Err != nil {
 		return nil, cmd.Err
 	}
@@ -61,8 +61,10 @@ func (k *Keeper) start(cmd *exec.Cmd, how keeping) (process, error) {
 	if self, ok := keep.Look(helper.Process.Pid); ok {
 		p.began = self.Start
 	}
-	order := keep.Command{Path: cmd.Path, Args: cmd.Args, Env: cmd.Environ(), Grace: how.grace,
-		LeftGrace: min(how.grace, leftGrace), Confine: how.confine, Writable: how.writable}
+	order := keep.Command{Path: cmd.Path, Args: cmd.Args, Env: cmd.Environ(), Grace: grace, LeftGrace: min(grace, leftGrace)}
+	if confined != nil {
+		order.Confine, order.Writable = true, confined.writable
+	}
 	lines := bufio.NewReader(reports)
 	if err := p.begin(order.Encode(), lines); err != nil {
 		p.abandon()

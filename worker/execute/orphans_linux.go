@@ -11,10 +11,6 @@ import (
 	"countersign/worker/execute/keep"
 )
 
-// spawnMark is a variable that every program started by this process itself
-// inherits, with a value that no command gets to see.
-const spawnMark = "COUNTERSIGN_SPAWNED"
-
 // orphanTime is how long the end of what a killed helper leaves may take.
 const orphanTime = 5 * time.Second
 

@@ -3,6 +3,7 @@ package execute
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,7 +25,7 @@ func playRole() {
 		return
 	}
 	os.Unsetenv(roleVar)
-	os.Exit(map[string]func() int{"victim": playVictim}[role]())
+	os.Exit(map[string]func() int{"victim": playVictim, "unconfined": playUnconfined, "nobody": playNobody}[role]())
 }
 
 // as returns this program in a role.
@@ -36,18 +37,39 @@ func as(role string, args ...string) *exec.Cmd {
 }
 
 // playVictim runs a command for as long as it lasts.
-func playVictim() int {
-	k, err := NewKeeper()
+func playVictim() int { return runIn(os.Args[1], os.Args[2]) }
+
+// runIn runs a command in a directory and prints its result.
+func runIn(dir, command string, change ...func(*Options)) int {
+	r, err := runnerIn(dir, change...)
 	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	r, err := New(Options{Dir: os.Args[1], Grace: 200 * time.Millisecond, Keeper: k})
-	if err != nil {
-		return 1
-	}
-	o := r.Run(context.Background(), sh(os.Args[2]), "")
+	o := r.Run(context.Background(), sh(command), "")
 	os.Stdout.Write(o.Result)
 	return 0
+}
+
+func runnerIn(dir string, change ...func(*Options)) (*Runner, error) {
+	k, err := NewKeeper()
+	if err != nil {
+		return nil, err
+	}
+	o := Options{Dir: dir, Grace: 200 * time.Millisecond, Keeper: k}
+	for _, c := range change {
+		c(&o)
+	}
+	return New(o)
+}
+
+// checkConfined is what is said beforehand of a command that is to be confined.
+func checkConfined(dir string) error {
+	r, err := runnerIn(dir, func(o *Options) { o.Confine = true })
+	if err != nil {
+		return err
+	}
+	return r.Check(sh("true"))
 }
 
 // TestKillingCountersignLeavesNoDescendant kills the process that holds the

@@ -30,6 +30,9 @@ type Options struct {
 	Shell     []string // what a command is appended to; default /bin/sh -c, cmd /S /C
 	Keeper    *Keeper  // starts commands under a helper; nil: in a process group or a job
 
+	Confine       bool     // commands write only where they may, or do not run: see ConfinementLevel
+	WritablePaths []string // where they may, besides the work directory and a TMPDIR of their own
+
 	Grace           time.Duration // between asking a command to end and killing it; default 5 s
 	ReportLimit     int           // bytes of each stream in a report; default 256 KB
 	TranscriptLimit int64         // bytes of a transcript; default 64 MB
@@ -50,6 +53,9 @@ type Runner struct {
 func New(o Options) (*Runner, error) {
 	dir, err := workDir(o.Dir)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkWritable(o.WritablePaths); err != nil {
 		return nil, err
 	}
 	o.Grace = cmp.Or(o.Grace, 5*time.Second)
@@ -144,6 +150,9 @@ func (r *Runner) Check(t Task) error {
 	if t.Kind == wire.KindExec {
 		if _, err := r.commandDir(root, t.Cwd); err != nil {
 			return unfit("%s", err)
+		}
+		if _, err := ConfinementLevel(); r.o.Confine && err != nil {
+			return unfit("%s", &unconfined{err.Error()})
 		}
 	}
 	return nil

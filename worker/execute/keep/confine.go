@@ -31,6 +31,10 @@ func ABI() (int, error) {
 	return int(v), nil
 }
 
+// ScopeABI is the first version that keeps processes outside from being
+// signalled, the helper with them (Linux 6.12).
+const ScopeABI = 6
+
 // devices can be written to wherever a command is confined: what is written
 // goes nowhere, or to the command's own terminal.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
@@ -38,9 +42,8 @@ var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/d
 const (
 	writeToFile = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
 
-	// ioctlABI and scopeABI are the first versions with more than files.
+	// ioctlABI is the first version that keeps devices from being controlled.
 	ioctlABI = 5
-	scopeABI = 6
 
 	// writeInDir leaves out devices: nobody may make them in a work directory.
 	writeInDir = writeToFile | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
@@ -63,7 +66,7 @@ func confine(writable []string) error {
 		rules.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 		device |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	}
-	if abi >= scopeABI {
+	if abi >= ScopeABI {
 		rules.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
 	}
 	ruleset, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&rules)), unsafe.Sizeof(rules), 0)

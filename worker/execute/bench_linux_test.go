@@ -1,0 +1,87 @@
+package execute
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"countersign/worker/execute/keep"
+)
+
+// BenchmarkStart is what it costs to start "sh -c true" and see its end: as
+// os/exec does it, in a process group, under the helper as a program of its own,
+// under this program once more, and confined.
+func BenchmarkStart(b *testing.B) {
+	small := filepath.Join(b.TempDir(), keep.Name)
+	build := exec.Command("go", "build", "-o", small, "./keeper")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("%v: %s", err, out)
+	}
+	own := testKeeper(b)
+	beside := &Keeper{program: small, mark: own.mark, live: make(map[int]bool)}
+	b.Run("plain", func(b *testing.B) {
+		for b.Loop() {
+			if err := exec.Command("/bin/sh", "-c", "true").Run(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	for _, c := range []struct {
+		name    string
+		keeper  *Keeper
+		confine bool
+	}{{"group", nil, false}, {"helper", beside, false}, {"confined", beside, true}, {"self", own, false}} {
+		b.Run(c.name, func(b *testing.B) {
+			r := newRunner(b, func(o *Options) { o.Keeper, o.Confine = c.keeper, c.confine })
+			for b.Loop() {
+				if o := r.Run(b.Context(), sh("true"), ""); o.How != Ended {
+					b.Fatal(o.Reason)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkYes takes 1 GB from yes. peak-MB is by how much the memory of this
+// process grew at most.
+func BenchmarkYes(b *testing.B) {
+	r := newRunner(b)
+	path := filepath.Join(b.TempDir(), "transcript")
+	const size = 1 << 30
+	b.SetBytes(size)
+	before := forgetPeak(b)
+	for b.Loop() {
+		if o := r.Run(b.Context(), sh("yes | head -c 1073741824"), path); o.StdoutBytes != size {
+			b.Fatalf("%d bytes, %s", o.StdoutBytes, o.Reason)
+		}
+	}
+	b.ReportMetric(float64(memory(b, "VmHWM:")-before)/1024, "peak-MB")
+}
+
+// forgetPeak makes the peak what is in use now, which it returns in KB.
+func forgetPeak(b *testing.B) int {
+	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
+		b.Skip(err)
+	}
+	return memory(b, "VmRSS:")
+}
+
+func memory(b *testing.B, name string) int {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		b.Fatal(err)
+	}
+	fields := strings.Fields(string(status))
+	for i, f := range fields {
+		if f == name {
+			kb, _ := strconv.Atoi(fields[i+1])
+			return kb
+		}
+	}
+	b.Fatalf("no %s", name)
+	return 0
+}
