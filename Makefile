@@ -45,6 +45,10 @@ e2e: test-deps e2e-binary ## the built program as separate processes, and its wi
 .PHONY: e2e-binary
 e2e-binary: build
 
+.PHONY: chaos
+chaos: build ## real commands under kills and a bad network: N items (200), the same again with SEED
+	$(GO) run $(GOFLAGS_ALL) ./app/chaos -bin $(BINARY) -items $(or $(N),200) $(if $(SEED),-seed $(SEED))
+
 bench: build-deps go-ok ## benchmarks
 	$(GO) test $(GOFLAGS_ALL) -run '^$$' -bench . -benchmem ./...
 
