@@ -1,0 +1,378 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Limits of what is parsed. Longer commands, and ones with more brackets, are
+// asked for: they are searched for what is denied, but not understood.
+const (
+	maxParsed   = 64 << 10
+	maxBrackets = 2000
+)
+
+// A script is what two readings of a command, as POSIX shell and as Bash, agree
+// on. It is understood only if why is "".
+type script struct {
+	why   string // why it is not understood; its parts then only help to tell
+	parts []part
+}
+
+// A part is one simple command of a script with its redirections.
+type part struct {
+	text    string   // as written
+	op      string   // what stands before it: "", "&&", "||", "|", ";", "&" or "newline"
+	words   []string // after unquoting: the program, then its arguments
+	assigns []assign
+	redirs  []redir
+	piped   bool   // it is one of several commands of a pipeline
+	why     string // why it is not understood
+}
+
+type assign struct{ name, value string }
+
+type redir struct {
+	text   string // as written
+	op     string // <, >, >>, >|, or >& for a duplicate
+	fd     string // as written: "", 0, 1 or 2
+	target string // after unquoting
+}
+
+// writes reports whether the redirection may make or change a file.
+func (r redir) writes() bool { return r.op != "<" && r.op != ">&" }
+
+// understand reads a command in both dialects.
+func understand(command string) script {
+	if why := strange(command); why != "" {
+		return script{why: why}
+	}
+	posix, err := parse(command, syntax.LangPOSIX)
+	if err != nil {
+		return script{why: "it cannot be read as a POSIX shell command: " + parseReason(err)}
+	}
+	s := readFile(command, posix)
+	if s.why != "" {
+		return s
+	}
+	bash, err := parse(command, syntax.LangBash)
+	if err != nil {
+		return script{why: "it cannot be read as a Bash command: " + parseReason(err), parts: s.parts}
+	}
+	if b := readFile(command, bash); b.why != "" || !sameParts(s.parts, b.parts) {
+		s.why = "a POSIX shell and Bash would read it differently"
+	}
+	return s
+}
+
+// strange says what about the bytes of a command is not accepted, whatever it
+// may mean.
+func strange(command string) string {
+	if len(command) > maxParsed {
+		return fmt.Sprintf("it is longer than %d KB", maxParsed>>10)
+	}
+	brackets := 0
+	for i := 0; i < len(command); i++ {
+		switch c := command[i]; {
+		case c == '\r':
+			return "it has a carriage return in it"
+		case c == 0:
+			return "it has a NUL character in it"
+		case c < ' ' && c != '\n' && c != '\t', c == 0x7f:
+			return "it has a control character in it"
+		case c == '(', c == '{', c == '`':
+			brackets++
+		case c == '\\' && i+1 < len(command) && command[i+1] == '\n':
+			// Shells disagree on a continuation inside a word or an operator.
+			if i == 0 || command[i-1] != ' ' && command[i-1] != '\t' {
+				return "it has a line continued inside a word or an operator"
+			}
+		}
+	}
+	if brackets > maxBrackets {
+		return fmt.Sprintf("it has more than %d brackets", maxBrackets)
+	}
+	if !utf8.ValidString(command) {
+		return "it is not valid UTF-8"
+	}
+	for _, r := range command {
+		if r >= 0x80 && r < 0xa0 || r == 0x2028 || r == 0x2029 {
+			return "it has a control character in it"
+		}
+	}
+	return ""
+}
+
+// Parsers are large and can be used again.
+var parsers = map[syntax.LangVariant]*sync.Pool{
+	syntax.LangPOSIX: {New: func() any { return newParser(syntax.LangPOSIX) }},
+	syntax.LangBash:  {New: func() any { return newParser(syntax.LangBash) }},
+}
+
+func newParser(lang syntax.LangVariant) *syntax.Parser {
+	return syntax.NewParser(syntax.Variant(lang), syntax.KeepComments(true))
+}
+
+// parse never panics: a mistake in the parser is a command that is not
+// understood.
+func parse(command string, lang syntax.LangVariant) (f *syntax.File, err error) {
+	pool := parsers[lang]
+	p := pool.Get().(*syntax.Parser)
+	defer func() {
+		if r := recover(); r != nil { // p is left to the collector
+			f, err = nil, fmt.Errorf("the parser failed: %v", r)
+			return
+		}
+		pool.Put(p)
+	}()
+	return p.Parse(strings.NewReader(command), "")
+}
+
+func parseReason(err error) string {
+	if perr, ok := err.(syntax.ParseError); ok {
+		return perr.Text
+	}
+	return err.Error()
+}
+
+// reader takes a parsed command apart into parts.
+type reader struct {
+	src   string
+	parts []part
+	why   string
+}
+
+func readFile(src string, f *syntax.File) script {
+	r := reader{src: src}
+	for i, stmt := range f.Stmts {
+		op := ""
+		if i > 0 {
+			op = "newline"
+			if before := f.Stmts[i-1]; before.Background {
+				op = "&"
+			} else if before.Semicolon.IsValid() {
+				op = ";"
+			}
+		}
+		r.list(stmt, op)
+	}
+	for _, c := range f.Last {
+		r.comment(c)
+	}
+	if len(r.parts) == 0 {
+		r.refuse("it has no command in it")
+	}
+	return script{why: r.why, parts: r.parts}
+}
+
+func (r *reader) refuse(why string) {
+	if r.why == "" {
+		r.why = why
+	}
+}
+
+// comment refuses a comment whose last line some shells would continue.
+func (r *reader) comment(c syntax.Comment) {
+	if strings.HasSuffix(c.Text, `\`) {
+		r.refuse("it has a comment that ends in a backslash")
+	}
+}
+
+// pending is a statement that is still to be read, and what stands before it.
+type pending struct {
+	stmt  *syntax.Stmt
+	op    string
+	piped bool
+}
+
+// list reads a statement with all that && || and | join to it. Long chains are
+// deep trees, so the stack is ours.
+func (r *reader) list(stmt *syntax.Stmt, op string) {
+	stack := []pending{{stmt, op, false}}
+	for len(stack) > 0 {
+		p := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		for _, c := range p.stmt.Comments {
+			r.comment(c)
+		}
+		if p.stmt.Coprocess || p.stmt.Disown {
+			r.refuse("it starts a coprocess")
+		}
+		b, ok := p.stmt.Cmd.(*syntax.BinaryCmd)
+		if !ok {
+			r.simple(p)
+			continue
+		}
+		if len(p.stmt.Redirs) > 0 {
+			r.refuse("it redirects several commands at once")
+		}
+		piped := p.piped || b.Op == syntax.Pipe
+		switch b.Op {
+		case syntax.AndStmt, syntax.OrStmt, syntax.Pipe:
+		default:
+			r.refuse(fmt.Sprintf("it uses %s", b.Op))
+		}
+		stack = append(stack, pending{b.Y, b.Op.String(), piped}, pending{b.X, p.op, piped})
+	}
+}
+
+// simple reads one simple command.
+func (r *reader) simple(p pending) {
+	s := p.stmt
+	pt := part{op: p.op, piped: p.piped, text: r.text(s)}
+	switch cmd := s.Cmd.(type) {
+	case nil:
+		pt.refuse("it is a redirection without a command")
+	case *syntax.CallExpr:
+		r.call(cmd, &pt)
+	default:
+		pt.refuse(kindOf(cmd))
+	}
+	for _, rd := range s.Redirs {
+		r.redirect(rd, &pt)
+	}
+	r.refuse(pt.why)
+	r.parts = append(r.parts, pt)
+}
+
+func (pt *part) refuse(why string) {
+	if pt.why == "" {
+		pt.why = why
+	}
+}
+
+// text is a statement as written, without what separates it from the next.
+func (r *reader) text(s *syntax.Stmt) string {
+	from, to := s.Pos().Offset(), s.End().Offset()
+	if s.Semicolon.IsValid() {
+		to = s.Semicolon.Offset()
+	}
+	return r.between(from, to)
+}
+
+func (r *reader) between(from, to uint) string {
+	if from > to || to > uint(len(r.src)) {
+		return ""
+	}
+	return strings.TrimSpace(r.src[from:to])
+}
+
+func kindOf(cmd syntax.Command) string {
+	switch cmd.(type) {
+	case *syntax.Subshell:
+		return "it is a subshell"
+	case *syntax.Block:
+		return "it is a block in braces"
+	case *syntax.IfClause, *syntax.CaseClause:
+		return "it is a condition"
+	case *syntax.WhileClause, *syntax.ForClause:
+		return "it is a loop"
+	case *syntax.FuncDecl:
+		return "it defines a function"
+	case *syntax.ArithmCmd, *syntax.LetClause:
+		return "it is arithmetic"
+	case *syntax.TestClause:
+		return "it uses [["
+	case *syntax.DeclClause:
+		return "it changes the shell's variables"
+	}
+	return "it is more than a simple command"
+}
+
+func (r *reader) call(c *syntax.CallExpr, pt *part) {
+	for _, a := range c.Assigns {
+		if a.Append || a.Index != nil || a.Array != nil || a.Naked {
+			pt.refuse("it has an assignment of Bash's own")
+			continue
+		}
+		value := ""
+		if a.Value != nil {
+			var why string
+			if value, why = literal(a.Value); why != "" {
+				pt.refuse(why)
+			} else if strings.Contains(r.between(a.Value.Pos().Offset(), a.Value.End().Offset()), "~") {
+				pt.refuse("it has a tilde in an assignment")
+			}
+		}
+		pt.assigns = append(pt.assigns, assign{a.Name.Value, value})
+	}
+	for _, w := range c.Args {
+		text, why := literal(w)
+		if why != "" {
+			pt.refuse(why)
+		}
+		pt.words = append(pt.words, text)
+	}
+	if len(c.Args) == 0 {
+		pt.refuse("it sets variables of the shell")
+	}
+}
+
+func (r *reader) redirect(rd *syntax.Redirect, pt *part) {
+	re := redir{op: rd.Op.String(), text: r.between(rd.Pos().Offset(), rd.End().Offset())}
+	if rd.N != nil {
+		re.fd = rd.N.Value
+	}
+	target, why := literal(rd.Word)
+	re.target = target
+	switch rd.Op {
+	case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.RdrIn:
+		if target == "" {
+			pt.refuse("it redirects to a file without a name")
+		}
+	case syntax.DplOut:
+		if target != "1" && target != "2" || re.fd == "0" || rd.Word.Lit() != target {
+			pt.refuse("it duplicates a descriptor other than 1 and 2")
+		}
+	case syntax.Hdoc, syntax.DashHdoc:
+		pt.refuse("it has a here-document")
+	default:
+		pt.refuse(fmt.Sprintf("it redirects with %s", rd.Op))
+	}
+	if re.fd != "" && re.fd != "0" && re.fd != "1" && re.fd != "2" {
+		pt.refuse("it redirects a descriptor other than 0, 1 and 2")
+	}
+	if why != "" {
+		pt.refuse(why)
+	}
+	pt.redirs = append(pt.redirs, re)
+}
+
+func sameParts(a, b []part) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !a[i].same(b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (pt part) same(o part) bool {
+	if pt.text != o.text || pt.op != o.op || pt.piped != o.piped ||
+		len(pt.words) != len(o.words) || len(pt.assigns) != len(o.assigns) || len(pt.redirs) != len(o.redirs) {
+		return false
+	}
+	for i, w := range pt.words {
+		if w != o.words[i] {
+			return false
+		}
+	}
+	for i, a := range pt.assigns {
+		if a != o.assigns[i] {
+			return false
+		}
+	}
+	for i, r := range pt.redirs {
+		if r != o.redirs[i] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,191 @@
+package policy
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"countersign/worker/api/wire"
+)
+
+// judging is one look at one item.
+type judging struct {
+	r        *Rules
+	item     Item
+	now      time.Time
+	dry      bool // a test in a rule file: neither files nor programs are looked at
+	programs map[string]string
+	reads    map[string]string // what is wrong with reading a path, by base and path
+}
+
+// pathVerdict is what is said about one path.
+type pathVerdict struct {
+	verdict Verdict
+	rule    string
+	reason  string
+	always  bool
+}
+
+// file judges a read, write or list.
+func (j *judging) file() Part {
+	word := strings.TrimLeft(filepath.ToSlash(j.item.Path), "/") // a leading / means the root (PROTOCOL.md §4)
+	if word == "" {
+		word = "."
+	}
+	v := j.path(j.item.Kind, j.r.ctx.Root, word)
+	p := Part{Text: j.item.Path, Verdict: v.verdict, Reason: v.reason, Rule: v.rule, always: v.always}
+	if v.rule != "" {
+		p.rules = []string{v.rule}
+	}
+	return p
+}
+
+// path judges what a path leads to, for a kind of file operation.
+func (j *judging) path(kind, base, word string) pathVerdict {
+	ctx := &j.r.ctx
+	spelled := path.Clean(word)
+	if !path.IsAbs(word) {
+		spelled = path.Join(base, word)
+	}
+	abs, err := spelled, error(nil)
+	if !j.dry {
+		abs, err = resolve(base, word)
+	}
+	if kind == wire.KindWrite {
+		if isOwn(ctx, spelled) || err == nil && isOwn(ctx, abs) {
+			return pathVerdict{verdict: Deny, reason: fmt.Sprintf("%q is Countersign's own: tool calls never write there", word)}
+		}
+	}
+	if err != nil {
+		abs = spelled
+	}
+	if rule := j.deniedPath(kind, abs, spelled); rule != "" {
+		return pathVerdict{verdict: Deny, rule: rule, reason: fmt.Sprintf("rule %q denies to %s %q", rule, kind, word)}
+	}
+	switch {
+	case err != nil:
+		return pathVerdict{verdict: Ask, reason: fmt.Sprintf("%q %s", word, err)}
+	case !inside(ctx.Root, abs):
+		return pathVerdict{verdict: Ask, reason: fmt.Sprintf("%q lies outside the work directory", word)}
+	case kind == wire.KindWrite && (hasGit(relative(ctx.Root, abs)) || inside(ctx.Root, spelled) && hasGit(relative(ctx.Root, spelled))):
+		return pathVerdict{verdict: Ask, always: true, reason: fmt.Sprintf("%q belongs to git, which can run what is written there", word)}
+	}
+	if rule := j.allowedPath(kind, relative(ctx.Root, abs)); rule != "" {
+		return pathVerdict{verdict: Allow, rule: rule, reason: fmt.Sprintf("rule %q allows to %s it", rule, kind)}
+	}
+	return pathVerdict{verdict: Ask, reason: fmt.Sprintf("no rule allows to %s %q", kind, word)}
+}
+
+func isOwn(ctx *Context, p string) bool {
+	for _, own := range ctx.Own {
+		if inside(own, p) || ctx.FoldCase && inside(strings.ToLower(own), strings.ToLower(p)) {
+			return true
+		}
+	}
+	return false
+}
+
+// deniedPath returns the rule that denies a path, as resolved or as spelled.
+func (j *judging) deniedPath(kind, abs, spelled string) string {
+	root := j.r.ctx.Root
+	for _, ru := range j.r.rules {
+		if len(ru.denyPaths) == 0 || !ru.kinds[kind] || !ru.applies(j.item, j.now) {
+			continue
+		}
+		for _, g := range ru.denyPaths {
+			for _, p := range []string{abs, spelled} {
+				if g.absolute() && g.match(p) || !g.absolute() && inside(root, p) && g.match(relative(root, p)) {
+					return ru.name
+				}
+			}
+		}
+	}
+	return ""
+}
+
+func (j *judging) allowedPath(kind, rel string) string {
+	for _, ru := range j.r.rules {
+		if len(ru.allowPaths) == 0 || !ru.kinds[kind] || !ru.applies(j.item, j.now) {
+			continue
+		}
+		for _, g := range ru.allowPaths {
+			if g.match(rel) {
+				return ru.name
+			}
+		}
+	}
+	return ""
+}
+
+// readable says what is wrong with reading a path from every base, or "".
+func (j *judging) readable(bases []string, word string) string {
+	for _, b := range bases {
+		key := b + "\x00" + word
+		why, known := j.reads[key]
+		if !known {
+			if v := j.path(wire.KindRead, b, word); v.verdict != Allow {
+				why = v.reason
+			}
+			if j.reads == nil {
+				j.reads = map[string]string{}
+			}
+			j.reads[key] = why
+		}
+		if why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// program says what is wrong with the file that a name stands for now, or "".
+func (j *judging) program(name string) string {
+	if j.dry {
+		return ""
+	}
+	why, known := j.programs[name]
+	if known {
+		return why
+	}
+	recorded := j.r.programs[name]
+	file, err := j.r.ctx.LookPath(name)
+	switch {
+	case err != nil:
+		why = fmt.Sprintf("the program %s cannot be used: %v", name, err)
+	case recorded.err != nil:
+		why = fmt.Sprintf("the program %s was not there when the rules were loaded", name)
+	case file != recorded.file:
+		why = fmt.Sprintf("the program %s is %s now and was %s when the rules were loaded", name, file, recorded.file)
+	case inside(j.r.ctx.Root, file):
+		why = fmt.Sprintf("the program %s lies in the work directory", name)
+	}
+	if j.programs == nil {
+		j.programs = map[string]string{}
+	}
+	j.programs[name] = why
+	return why
+}
+
+// gitTrap says what is wrong with running git in a directory: below the root,
+// one that looks like a repository itself brings its own configuration, which
+// can name programs to run.
+func (j *judging) gitTrap(dir string) string {
+	if j.dry {
+		return ""
+	}
+	for inside(j.r.ctx.Root, dir) {
+		if exists(dir + "/.git") {
+			return ""
+		}
+		if exists(dir+"/HEAD") && exists(dir+"/objects") && exists(dir+"/refs") {
+			return "git would take its orders from a directory that looks like a repository: " + relative(j.r.ctx.Root, dir)
+		}
+		if dir == j.r.ctx.Root {
+			return ""
+		}
+		dir = path.Dir(dir)
+	}
+	return ""
+}

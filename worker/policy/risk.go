@@ -1,0 +1,196 @@
+package policy
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	"countersign/worker/api/wire"
+	"countersign/worker/execute"
+)
+
+// Risk is a mark on an item that helps the eye. It decides nothing: an item
+// without marks is not harmless (APPROVALS.md, "What the operator sees").
+type Risk struct {
+	Mark   Mark   `json:"mark"`
+	Reason string `json:"reason"` // names what it was found in: untrusted
+}
+
+// Mark is a kind of risk.
+type Mark string
+
+// The marks.
+const (
+	MarkRoot        Mark = "acts as another user"
+	MarkRemoval     Mark = "removes whole directories"
+	MarkDownload    Mark = "runs what it downloads"
+	MarkRedirection Mark = "writes to a file"
+	MarkCredentials Mark = "touches credentials"
+	MarkGit         Mark = "changes what git runs"
+	MarkDevice      Mark = "touches a disk"
+	MarkOurselves   Mark = "acts on Countersign"
+	MarkHidden      Mark = "cannot be understood"
+)
+
+// Risks returns the marks of an item, each at most once, in the order in which
+// they are found.
+func Risks(t execute.Task) []Risk {
+	m := marker{}
+	switch t.Kind {
+	case wire.KindExec:
+		m.command(t.Command)
+	case wire.KindRead, wire.KindWrite, wire.KindList:
+		m.path(t.Path, t.Kind == wire.KindWrite)
+	}
+	return m.risks
+}
+
+type marker struct{ risks []Risk }
+
+func (m *marker) mark(mark Mark, format string, args ...any) {
+	for _, r := range m.risks {
+		if r.Mark == mark {
+			return
+		}
+	}
+	m.risks = append(m.risks, Risk{mark, fmt.Sprintf(format, args...)})
+}
+
+func (m *marker) command(command string) {
+	s := understand(command)
+	if s.why != "" {
+		m.mark(MarkHidden, "%s", s.why)
+	}
+	home, _ := os.UserHomeDir()
+	all := search(command, s, home)
+	downloads := false
+	for _, f := range all {
+		for _, w := range f.writes {
+			if w.text != "/dev/null" {
+				m.mark(MarkRedirection, "it writes to %q", w.text)
+			}
+			m.path(w.text, true)
+		}
+		for i, w := range f.words {
+			m.path(w.text, true)
+			if i == 0 || f.wrapped {
+				m.program(base(w.text), f.words[i+1:])
+				downloads = downloads || downloaders[base(w.text)]
+			}
+		}
+	}
+	if downloads && runsText(s, all) {
+		m.mark(MarkDownload, "a download is handed to something that runs it")
+	}
+}
+
+var (
+	downloaders = setOf("curl wget fetch aria2c http https nc ncat socat scp ftp")
+	becomes     = setOf("sudo doas su pkexec run0 runuser setpriv")
+	disks       = setOf("mkfs fdisk sfdisk gdisk parted wipefs blkdiscard mkswap swapoff lvremove vgremove pvremove cryptsetup losetup badblocks hdparm")
+)
+
+// runsText reports whether a command has an interpreter in it that takes its
+// program from a pipe or from a substitution.
+func runsText(s script, all []found) bool {
+	for i, p := range s.parts {
+		if s.why == "" && p.op == "|" && i > 0 && len(p.words) > 0 {
+			for _, w := range p.words {
+				if k := wrapperKind(base(w)); k == "any" || runsCode[strings.TrimRight(base(w), "0123456789.")] {
+					return true
+				}
+			}
+		}
+	}
+	if s.why == "" {
+		return false
+	}
+	for _, f := range all {
+		if len(f.words) > 0 && runsCode[strings.TrimRight(base(f.words[0].text), "0123456789.")] || len(f.words) > 0 && (f.words[0].text == "eval" || f.words[0].text == "source" || f.words[0].text == ".") {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *marker) program(name string, args []loose) {
+	switch {
+	case becomes[name]:
+		m.mark(MarkRoot, "it uses %s", name)
+	case name == "rm" && hasOption(args, "rR", "--recursive"),
+		name == "find" && hasOption(args, "", "-delete"),
+		name == "git" && len(args) > 0 && args[0].text == "clean":
+		m.mark(MarkRemoval, "it uses %s to remove what is below a directory", name)
+	case disks[name] || strings.HasPrefix(name, "mkfs."):
+		m.mark(MarkDevice, "it uses %s", name)
+	case name == "countersign":
+		m.mark(MarkOurselves, "it runs countersign")
+	case name == "tee" || name == "dd" && hasPrefix(args, "of="):
+		m.mark(MarkRedirection, "it uses %s to write", name)
+	case name == "git" && len(args) > 0 && (args[0].text == "config" || args[0].text == "-c"):
+		m.mark(MarkGit, "it sets the configuration of git")
+	}
+}
+
+// hasOption reports whether one of the letters is among the short options, or
+// the long option or its abbreviation occurs.
+func hasOption(args []loose, letters, long string) bool {
+	for _, a := range args {
+		t := a.text
+		switch {
+		case t == "--":
+			return false
+		case t == long, strings.HasPrefix(t, "--") && len(t) > 3 && strings.HasPrefix(long, t):
+			return true
+		case len(t) > 1 && t[0] == '-' && t[1] != '-' && strings.ContainsAny(t[1:], letters):
+			return true
+		}
+	}
+	return false
+}
+
+func hasPrefix(args []loose, prefix string) bool {
+	for _, a := range args {
+		if strings.HasPrefix(a.text, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Names of files and directories that hold credentials; ones that begin with *
+// are endings, ones that end with * beginnings.
+var credentials = []string{".ssh", ".gnupg", ".aws", ".kube", ".docker", ".netrc", ".npmrc", ".pypirc", ".pgpass", ".env", ".env.*",
+	".git-credentials", "id_rsa*", "id_ed25519*", "id_ecdsa*", "id_dsa*", "*.pem", "*.key", "*.p12", "*.pfx", "*.kdbx", "*.keystore", ".password-store",
+	"credentials", "credentials.json", "shadow", "keyrings", ".vault-token", ".my.cnf", ".htpasswd", "secrets.y*ml", "gcloud", ".terraform.d"}
+
+func (m *marker) path(word string, writes bool) {
+	if at := strings.IndexByte(word, '='); at >= 0 {
+		word = word[at+1:]
+	}
+	if strings.HasPrefix(word, "/dev/") && isDisk(word[len("/dev/"):]) {
+		m.mark(MarkDevice, "it names the device %q", word)
+	}
+	git := false
+	for name := range strings.SplitSeq(word, "/") {
+		for _, c := range credentials {
+			if ok, _ := path.Match(c, strings.ToLower(name)); ok && name != "" {
+				m.mark(MarkCredentials, "it names %q", word)
+			}
+		}
+		git = git || strings.EqualFold(name, ".git")
+	}
+	if writes && (git || strings.HasSuffix(word, ".gitconfig") || strings.HasSuffix(word, ".gitattributes") || strings.Contains(word, ".githooks")) {
+		m.mark(MarkGit, "it names %q", word)
+	}
+}
+
+func isDisk(name string) bool {
+	for _, p := range []string{"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "mapper/", "dm-", "md", "loop", "mem", "kmem", "port", "rdisk"} {
+		if strings.HasPrefix(name, p) {
+			return true
+		}
+	}
+	return false
+}

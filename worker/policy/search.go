@@ -1,0 +1,287 @@
+package policy
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// searchBudget bounds how much text inside arguments is parsed as a command of
+// its own; the rest is searched word by word.
+const searchBudget = 1 << 20
+
+// search finds every command that an item's command has in it, whether it is
+// understood or not: in substitutions, conditions and functions, behind
+// wrappers, in scripts given as words.
+func search(command string, s script, home string) []found {
+	f := finder{home: home, budget: searchBudget}
+	if s.why == "" {
+		for _, p := range s.parts {
+			f.add(foundIn(p))
+		}
+	} else {
+		f.text(command)
+		if strings.Contains(command, "\r") {
+			f.text(strings.ReplaceAll(command, "\r", "\n"))
+		}
+	}
+	for len(f.queue) > 0 {
+		next := f.queue[len(f.queue)-1]
+		f.queue = f.queue[:len(f.queue)-1]
+		f.text(next)
+	}
+	return f.found
+}
+
+func foundIn(p part) found {
+	out := found{text: p.text}
+	for _, w := range p.words {
+		out.words = append(out.words, loose{text: w})
+	}
+	for _, r := range p.redirs {
+		if r.writes() {
+			out.writes = append(out.writes, loose{text: r.target})
+		}
+	}
+	return out
+}
+
+type finder struct {
+	home   string
+	found  []found
+	queue  []string
+	budget int
+}
+
+// text searches a text in both dialects, or as well as can be.
+func (f *finder) text(s string) {
+	f.budget -= len(s)
+	if f.budget >= 0 && len(s) <= maxParsed && strings.Count(s, "(")+strings.Count(s, "{")+strings.Count(s, "`") <= maxBrackets {
+		read := false
+		for _, lang := range []syntax.LangVariant{syntax.LangPOSIX, syntax.LangBash} {
+			if file, err := parse(s, lang); err == nil {
+				f.file(s, file)
+				read = true
+			}
+		}
+		if read {
+			return
+		}
+		for _, words := range cut(s, true) { // quotes that do not close say nothing
+			f.add(found{text: s, words: words, wrapped: true})
+		}
+	}
+	for _, words := range cut(s, false) {
+		f.add(found{text: s, words: words})
+	}
+}
+
+// file collects the commands of a parsed text.
+func (f *finder) file(src string, file *syntax.File) {
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Stmt:
+			f.stmt(src, n)
+		case *syntax.CallExpr:
+			f.call(src, n)
+		case *syntax.DeclClause:
+			words := []loose{{text: n.Variant.Value}}
+			for _, a := range n.Args {
+				if a.Value != nil {
+					words = append(words, f.word(a.Value)...)
+				}
+			}
+			f.add(found{text: n.Variant.Value, words: words})
+		}
+		return true
+	})
+}
+
+func (f *finder) call(src string, n *syntax.CallExpr) {
+	c := found{text: cutText(src, n)}
+	for _, w := range n.Args {
+		c.words = append(c.words, f.word(w)...)
+	}
+	if len(c.words) > 0 {
+		f.add(c)
+	}
+	for _, a := range n.Assigns { // BASH_ENV, PROMPT_COMMAND, GIT_SSH_COMMAND: the value is a command
+		if a.Value != nil {
+			for _, w := range f.word(a.Value) {
+				f.later(w.text)
+			}
+		}
+	}
+}
+
+func (f *finder) stmt(src string, s *syntax.Stmt) {
+	var c found
+	for _, r := range s.Redirs {
+		switch {
+		case r.Hdoc != nil:
+			if call, ok := s.Cmd.(*syntax.CallExpr); ok && f.isShell(call) {
+				for _, w := range f.word(r.Hdoc) {
+					f.queue = append(f.queue, w.text)
+				}
+			}
+		case r.Op == syntax.WordHdoc:
+			for _, w := range f.word(r.Word) {
+				f.later(w.text)
+			}
+		case r.Op != syntax.RdrIn && r.Op != syntax.DplIn && r.Word != nil:
+			c.text = cutText(src, s)
+			c.writes = append(c.writes, f.word(r.Word)...)
+		}
+	}
+	if len(c.writes) > 0 {
+		f.found = append(f.found, c)
+	}
+}
+
+func (f *finder) isShell(call *syntax.CallExpr) bool {
+	for _, w := range call.Args {
+		for _, l := range f.word(w) {
+			if wrapperKind(base(l.text)) == "any" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func cutText(src string, n syntax.Node) string {
+	from, to := n.Pos().Offset(), n.End().Offset()
+	if from > to || to > uint(len(src)) {
+		return ""
+	}
+	return src[from:to]
+}
+
+// later searches a word as a command of its own, if it can be one.
+func (f *finder) later(word string) {
+	if strings.ContainsAny(word, " \t\n;|&()`$<>'\"\\!") {
+		f.queue = append(f.queue, word)
+	}
+}
+
+// add keeps a command, and looks through it if it is a wrapper.
+func (f *finder) add(c found) {
+	kind := ""
+	for _, w := range c.words {
+		kind = wrapperKind(strings.ToLower(base(w.text)))
+		if !c.wrapped || kind != "" {
+			break
+		}
+	}
+	switch kind {
+	case "any":
+		c.wrapped = true
+		for _, w := range c.words {
+			f.later(w.text)
+		}
+	case "code":
+		f.code(c.words[1:])
+	case "git":
+		f.git(c)
+	case "find", "fd", "rg":
+		f.after(c, kind)
+	}
+	f.found = append(f.found, c)
+}
+
+// code searches words that are programs in another language: whatever in them
+// looks like a command may be one.
+func (f *finder) code(words []loose) {
+	for _, w := range words {
+		if !strings.ContainsAny(w.text, " ;|&()`'\"!=/") {
+			continue
+		}
+		for _, piece := range cut(w.text, true) {
+			f.found = append(f.found, found{text: w.text, words: piece, wrapped: true})
+		}
+	}
+}
+
+// git searches what git runs: values of -c and options that name programs.
+func (f *finder) git(c found) {
+	for i, w := range c.words {
+		switch {
+		case w.text == "-c" || w.text == "-x" || w.text == "--exec" || strings.HasPrefix(w.text, "-O"):
+			f.code(c.words[i:min(i+2, len(c.words))])
+		case strings.HasPrefix(w.text, "--") && strings.Contains(w.text, "="):
+			f.code(c.words[i : i+1])
+		case w.text == "bisect" || w.text == "foreach" || w.text == "config" || w.text == "filter-branch" || w.text == "rebase":
+			f.found = append(f.found, found{text: c.text, words: c.words[i+1:], wrapped: true})
+			f.code(c.words[i+1:])
+		}
+	}
+}
+
+// after searches what follows the options that run a command.
+func (f *finder) after(c found, kind string) {
+	for i, w := range c.words {
+		runs := false
+		switch kind {
+		case "find":
+			runs = strings.HasPrefix(w.text, "-exec") || strings.HasPrefix(w.text, "-ok")
+		case "fd":
+			runs = w.text == "-x" || w.text == "-X" || strings.HasPrefix(w.text, "--exec")
+		case "rg":
+			runs = strings.HasPrefix(w.text, "--pre") || strings.HasPrefix(w.text, "--hostname-bin")
+		}
+		if runs {
+			f.add(found{text: c.text, words: c.words[i+1:], wrapped: true})
+			f.code(c.words[i : i+1])
+			return
+		}
+	}
+}
+
+// cut splits a text where commands may begin, without understanding it: also at
+// quotes, if they say nothing.
+func cut(s string, atQuotes bool) (pieces [][]loose) {
+	var piece []loose
+	var word strings.Builder
+	endWord := func() {
+		if word.Len() > 0 {
+			piece = append(piece, loose{text: word.String()})
+			word.Reset()
+		}
+	}
+	endPiece := func() {
+		endWord()
+		if piece != nil {
+			pieces = append(pieces, piece)
+			piece = nil
+		}
+	}
+	quote := byte(0)
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case !atQuotes && quote == 0 && (c == '\'' || c == '"'):
+			quote = c
+		case !atQuotes && c == quote:
+			quote = 0
+		case c == '\\' && i+1 < len(s) && quote != '\'':
+			if i++; s[i] != '\n' {
+				word.WriteByte(s[i])
+			}
+		case quote == '\'':
+			word.WriteByte(c)
+		case c == '`' || c == '(' || c == ')':
+			endPiece()
+		case quote != 0:
+			word.WriteByte(c)
+		case strings.IndexByte(";|&\n\r{}", c) >= 0:
+			endPiece()
+		case c == ' ' || c == '\t' || c == '<' || c == '>',
+			atQuotes && strings.IndexByte("'\"[],=!$", c) >= 0:
+			endWord()
+		default:
+			word.WriteByte(c)
+		}
+	}
+	endPiece()
+	return pieces
+}
