@@ -9,11 +9,12 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Limits of what is parsed. Longer commands, and ones with more brackets, are
-// asked for: they are searched for what is denied, but not understood.
+// Limits of what is parsed. Longer commands, and ones that may be nested more
+// deeply, are asked for: they are searched for what is denied, but not
+// understood.
 const (
-	maxParsed   = 64 << 10
-	maxBrackets = 2000
+	maxParsed = 64 << 10
+	maxNested = 2000
 )
 
 // A script is what two readings of a command, as POSIX shell and as Bash, agree
@@ -75,7 +76,6 @@ func strange(command string) string {
 	if len(command) > maxParsed {
 		return fmt.Sprintf("it is longer than %d KB", maxParsed>>10)
 	}
-	brackets := 0
 	for i := 0; i < len(command); i++ {
 		switch c := command[i]; {
 		case c == '\r':
@@ -84,8 +84,6 @@ func strange(command string) string {
 			return "it has a NUL character in it"
 		case c < ' ' && c != '\n' && c != '\t', c == 0x7f:
 			return "it has a control character in it"
-		case c == '(', c == '{', c == '`':
-			brackets++
 		case c == '\\' && i+1 < len(command) && command[i+1] == '\n':
 			// Shells disagree on a continuation inside a word or an operator.
 			if i == 0 || command[i-1] != ' ' && command[i-1] != '\t' {
@@ -93,8 +91,8 @@ func strange(command string) string {
 			}
 		}
 	}
-	if brackets > maxBrackets {
-		return fmt.Sprintf("it has more than %d brackets", maxBrackets)
+	if isDeep(command) {
+		return fmt.Sprintf("it has more than %d brackets and conditions", maxNested)
 	}
 	if !utf8.ValidString(command) {
 		return "it is not valid UTF-8"
@@ -105,6 +103,37 @@ func strange(command string) string {
 		}
 	}
 	return ""
+}
+
+// isDeep reports whether a text has so many brackets and words that open
+// something that a parser would need much time and stack for it.
+func isDeep(s string) bool {
+	opened, start := 0, true
+	for i := 0; i < len(s) && opened <= maxNested; i++ {
+		c := s[i]
+		switch {
+		case c == '(' || c == '{' || c == '`' || c == '!':
+			opened++
+			start = true
+		case c == ' ' || c == '\t' || c == '\n' || c == ';' || c == '&' || c == '|':
+			start = true
+		default:
+			if start && strings.IndexByte("iwuftcs", c) >= 0 && opens(s[i:]) {
+				opened++
+			}
+			start = false
+		}
+	}
+	return opened > maxNested
+}
+
+func opens(s string) bool {
+	for _, word := range []string{"if", "while", "until", "for", "function", "time", "case", "coproc", "select"} {
+		if strings.HasPrefix(s, word) {
+			return true
+		}
+	}
+	return false
 }
 
 // Parsers are large and can be used again.

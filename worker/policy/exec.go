@@ -18,7 +18,7 @@ const maxInner = 200
 // exec judges a command part by part.
 func (j *judging) exec() []Part {
 	s := script{why: "commands are not run by a POSIX shell here"}
-	if !j.r.ctx.OtherShell {
+	if !j.r.ctx.OtherShell || j.dry {
 		s = understand(j.item.Command)
 	}
 	parts, commands := j.parts(s)

@@ -131,7 +131,7 @@ type rawTest struct {
 	Env        map[string]string `toml:"env"`
 	Connection string            `toml:"connection"`
 	Session    string            `toml:"session"`
-	Expect     string            `toml:"expect"`
+	Expect     list              `toml:"expect"`
 }
 
 // list is a string or a list of strings.

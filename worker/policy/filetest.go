@@ -2,6 +2,8 @@ package policy
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"countersign/worker/api/wire"
@@ -17,15 +19,20 @@ func (l *loader) test(at string, t rawTest) {
 		l.fail(head, "%v", err)
 		return
 	}
-	want := Verdict(t.Expect)
-	if want != Allow && want != Ask && want != Deny {
-		l.fail(l.lines.key(at, "expect"), "a test expects %q, which is none of allow, ask and deny", t.Expect)
+	for _, v := range t.Expect {
+		if v := Verdict(v); v != Allow && v != Ask && v != Deny {
+			l.fail(l.lines.key(at, "expect"), "a test expects %q, which is none of allow, ask and deny", v)
+			return
+		}
+	}
+	if len(t.Expect) == 0 {
+		l.fail(head, "a test needs to expect allow, ask or deny")
 		return
 	}
 	e := (&judging{r: l.r, item: item, dry: true, now: time.Time{}}).explain()
-	if e.Verdict != want {
-		what := item.Command + item.Path
-		l.fail(head, "test failed: %s %q: expected %s, the rules say %s: %s", item.Kind, what, want, e.Verdict, e.Reason)
+	if !slices.Contains(t.Expect, string(e.Verdict)) {
+		l.fail(head, "test failed: %s %q: expected %s, the rules say %s: %s", item.Kind, item.Command+item.Path,
+			strings.Join(t.Expect, " or "), e.Verdict, e.Reason)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // removers are writers that take a directory with all that is in it.
-var removers = setOf("rm rmdir unlink shred mv chmod chown chgrp chattr setfacl rsync find")
+var removers = setOf("rm rmdir unlink shred mv chmod chown chgrp chattr setfacl rsync")
 
 // writesOwn returns the word by which a command may write to what is ours: to
 // be told apart from reading, its program has to be known not to write.
@@ -19,6 +19,9 @@ func (j *judging) writesOwn(f found) string {
 	if len(f.words) > 0 {
 		name := strings.TrimRight(base(f.words[0].text), "0123456789.")
 		removes = removes || removers[name]
+		if name == "find" && slices.ContainsFunc(f.words, func(w loose) bool { return w.text == "-delete" || strings.HasPrefix(w.text, "-exec") }) {
+			words, removes = append(words, f.words...), true
+		}
 		if f.wrapped || removers[name] || writers[name] {
 			words = append(words, f.words...)
 		}

@@ -18,6 +18,9 @@ func search(command string, s script, home string) []found {
 	if s.why == "" {
 		for _, p := range s.parts {
 			f.add(foundIn(p))
+			for _, a := range p.assigns { // of BASH_ENV, GIT_SSH_COMMAND and others the value is a command
+				f.later(a.value)
+			}
 		}
 	} else {
 		f.text(command)
@@ -56,7 +59,7 @@ type finder struct {
 // text searches a text in both dialects, or as well as can be.
 func (f *finder) text(s string) {
 	f.budget -= len(s)
-	if f.budget >= 0 && len(s) <= maxParsed && strings.Count(s, "(")+strings.Count(s, "{")+strings.Count(s, "`") <= maxBrackets {
+	if f.budget >= 0 && len(s) <= maxParsed && !isDeep(s) {
 		read := false
 		for _, lang := range []syntax.LangVariant{syntax.LangPOSIX, syntax.LangBash} {
 			if file, err := parse(s, lang); err == nil {
@@ -105,7 +108,7 @@ func (f *finder) call(src string, n *syntax.CallExpr) {
 	if len(c.words) > 0 {
 		f.add(c)
 	}
-	for _, a := range n.Assigns { // BASH_ENV, PROMPT_COMMAND, GIT_SSH_COMMAND: the value is a command
+	for _, a := range n.Assigns {
 		if a.Value != nil {
 			for _, w := range f.word(a.Value) {
 				f.later(w.text)
@@ -126,7 +129,7 @@ func (f *finder) stmt(src string, s *syntax.Stmt) {
 			}
 		case r.Op == syntax.WordHdoc:
 			for _, w := range f.word(r.Word) {
-				f.later(w.text)
+				f.queue = append(f.queue, w.text)
 			}
 		case r.Op != syntax.RdrIn && r.Op != syntax.DplIn && r.Word != nil:
 			c.text = cutText(src, s)
