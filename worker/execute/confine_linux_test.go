@@ -87,7 +87,11 @@ func TestAConfinedCommandCannotEndItsHelper(t *testing.T) {
 		t.Skipf("Landlock version %d does not keep back signals", abi)
 	}
 	r, _ := confinedRunner(t)
-	o, res := run(t, r, sh("kill -KILL $PPID 2>/dev/null && exit 9; kill -STOP $PPID 2>/dev/null && exit 8; sleep 300 & kill $! && echo fine"))
+	o, res := run(t, r, sh(`kill -KILL $PPID 2>/dev/null && exit 9; kill -STOP $PPID 2>/dev/null && exit 8
+for t in $(ls /proc/$PPID/task); do # tgkill
+	perl -e 'exit(syscall(234, $ARGV[0], $ARGV[1], 9) == 0 ? 0 : 1)' $PPID $t 2>/dev/null && exit 7
+done
+sleep 300 & kill $! && echo fine`))
 	if o.How != Ended || res.Stdout != "fine\n" || res.ExitCode != 0 {
 		t.Errorf("outcome %+v, %+v", o, res)
 	}

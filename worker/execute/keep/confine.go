@@ -4,8 +4,8 @@ package keep
 
 import (
 	"errors"
-	"fmt"
 	"os"
+	"strconv"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -24,9 +24,10 @@ func ABI() (int, error) {
 	case errno == unix.EOPNOTSUPP:
 		return 0, errors.New("this kernel has Landlock, but it was not enabled when it booted")
 	case errno != 0:
-		return 0, fmt.Errorf("this kernel has no Landlock, or it is forbidden here (%w)", errno)
+		return 0, errors.New("this kernel has no Landlock, or it is forbidden here: " + errno.Error())
 	case v < oldestABI:
-		return int(v), fmt.Errorf("the Landlock of this kernel is too old: version %d, and %d is needed (Linux 6.2)", v, oldestABI)
+		return int(v), errors.New("the Landlock of this kernel is too old: version " + strconv.Itoa(int(v)) +
+			", and " + strconv.Itoa(oldestABI) + " is needed (Linux 6.2)")
 	}
 	return int(v), nil
 }
@@ -71,7 +72,7 @@ func confine(writable []string) error {
 	}
 	ruleset, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&rules)), unsafe.Sizeof(rules), 0)
 	if errno != 0 {
-		return fmt.Errorf("make the rules of confinement: %w", errno)
+		return os.NewSyscallError("landlock_create_ruleset", errno)
 	}
 	defer unix.Close(int(ruleset))
 	for _, path := range devices {
@@ -85,10 +86,10 @@ func confine(writable []string) error {
 		}
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("give up new privileges: %w", err)
+		return os.NewSyscallError("no_new_privs", err)
 	}
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0); errno != 0 {
-		return fmt.Errorf("enter confinement: %w", errno)
+		return os.NewSyscallError("landlock_restrict_self", errno)
 	}
 	return nil
 }
@@ -97,12 +98,12 @@ func confine(writable []string) error {
 func allow(ruleset int, path string, inDir, inFile uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("open %s, which is to be writable: %w", path, err)
+		return &os.PathError{Op: "make writable", Path: path, Err: err}
 	}
 	defer unix.Close(fd)
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
-		return fmt.Errorf("look at %s, which is to be writable: %w", path, err)
+		return &os.PathError{Op: "make writable", Path: path, Err: err}
 	}
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: inFile, Parent_fd: int32(fd)}
 	if stat.Mode&unix.S_IFMT == unix.S_IFDIR {
@@ -110,7 +111,7 @@ func allow(ruleset int, path string, inDir, inFile uint64) error {
 	}
 	if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH,
 		uintptr(unsafe.Pointer(&rule)), 0, 0, 0); errno != 0 {
-		return fmt.Errorf("make %s writable: %w", path, errno)
+		return &os.PathError{Op: "make writable", Path: path, Err: errno}
 	}
 	return nil
 }

@@ -3,7 +3,6 @@
 package keep
 
 import (
-	"os"
 	"strconv"
 	"time"
 
@@ -20,7 +19,6 @@ const (
 // keeper keeps one command and all that descends from it.
 type keeper struct {
 	command Command
-	reports *os.File
 	self    int
 }
 
@@ -32,16 +30,17 @@ type death struct {
 
 // watch returns when nothing of the command is left. No child left means no
 // descendant left: a process whose parent ends becomes ours.
-func (k *keeper) watch(command int, orders <-chan byte) {
-	deaths := make(chan death)
+func (k *keeper) watch(command int) {
+	deaths, orders := make(chan death), make(chan byte)
 	go reap(deaths)
+	go listen(orders)
 	var (
 		ended, asked bool
 		killAt       time.Time
 		wait         = pause
-		timer        = time.NewTimer(0)
+		timer        = time.NewTimer(time.Hour)
 	)
-	<-timer.C
+	timer.Stop()
 	killBy := func(grace time.Duration) {
 		if at := time.Now().Add(grace); killAt.IsZero() || at.Before(killAt) {
 			killAt = at
@@ -52,17 +51,17 @@ func (k *keeper) watch(command int, orders <-chan byte) {
 		select {
 		case d, some := <-deaths:
 			if !some {
-				k.report(Done, "")
+				report(Done, "")
 				return
 			}
 			if d.pid != command || ended {
 				continue
 			}
 			ended = true
-			k.report(Ended, strconv.Itoa(int(d.status)))
+			report(Ended, strconv.Itoa(int(d.status)))
 			if left := k.living(); len(left) > 0 {
 				if !asked {
-					k.report(Left, strconv.Itoa(len(left)))
+					report(Left, strconv.Itoa(len(left)))
 				}
 				k.ask()
 				killBy(k.command.LeftGrace)
@@ -98,6 +97,18 @@ func reap(deaths chan<- death) {
 	}
 }
 
+// listen passes on orders as they come. Without the other end there is one more.
+func listen(orders chan<- byte) {
+	var order [1]byte
+	for {
+		if _, err := pipe(LifelineFD).Read(order[:]); err != nil {
+			orders <- Ask
+			return
+		}
+		orders <- order[0]
+	}
+}
+
 // ask asks all that runs to end, suspended processes too.
 func (k *keeper) ask() {
 	all := k.all()
@@ -114,6 +125,9 @@ func (k *keeper) isChild(p Proc) bool { return p.Parent == k.self }
 
 // living is all without the dead.
 func (k *keeper) living() (living []Proc) {
+	if unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil) == unix.ECHILD {
+		return nil // it takes longer to look for them
+	}
 	for _, p := range k.all() {
 		if !p.Dead {
 			living = append(living, p)
