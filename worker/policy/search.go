@@ -59,7 +59,8 @@ type finder struct {
 // text searches a text in both dialects, or as well as can be.
 func (f *finder) text(s string) {
 	f.budget -= len(s)
-	if f.budget >= 0 && len(s) <= maxParsed && !isDeep(s) {
+	short := f.budget >= 0 && len(s) <= maxParsed
+	if short && !isDeep(s) {
 		read := false
 		for _, lang := range []syntax.LangVariant{syntax.LangPOSIX, syntax.LangBash} {
 			if file, err := parse(s, lang); err == nil {
@@ -70,14 +71,26 @@ func (f *finder) text(s string) {
 		if read {
 			return
 		}
-		for _, words := range cut(s, true) { // quotes that do not close say nothing
+	}
+	if short { // where quotes do not close, or are too many, they say nothing
+		for _, words := range cut(s, true) {
 			f.add(found{text: s, words: words, wrapped: true})
 		}
 	}
 	for _, words := range cut(s, false) {
-		f.add(found{text: s, words: words})
+		f.add(found{text: s, words: afterPrefix(words)})
 	}
 }
+
+// afterPrefix leaves out the reserved words and assignments before a program.
+func afterPrefix(words []loose) []loose {
+	for len(words) > 1 && (prefixes[words[0].text] || strings.Contains(words[0].text, "=")) {
+		words = words[1:]
+	}
+	return words
+}
+
+var prefixes = setOf("! if then else elif while until do time coproc { [[")
 
 // file collects the commands of a parsed text.
 func (f *finder) file(src string, file *syntax.File) {

@@ -94,6 +94,7 @@ var traps = []struct {
 	{"long and deep, denied", Deny, []string{
 		strings.Repeat("(", 3000) + "kubectl" + strings.Repeat(")", 3000), "echo " + strings.Repeat("$(", 5000) + "kubectl", "ls " + strings.Repeat("a ", 64<<10) + "; kubectl x",
 		strings.Repeat("ls && ", 10000) + "kubectl", strings.Repeat("ls | ", 100000) + "kubectl", "eval " + strings.Repeat("eval ", 10000) + "kubectl",
+		strings.Repeat("! ", 20000) + "kubectl", "X=1 kubectl # " + strings.Repeat("x", 64<<10), "if kubectl; then " + strings.Repeat("ls;", 30000),
 	}},
 	{"unlimited parts", Allow, []string{strings.Repeat("ls && ", 5000) + "pwd", strings.Repeat("ls\n", 5000)}},
 }
