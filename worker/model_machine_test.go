@@ -35,6 +35,8 @@ type machine struct {
 	faults     []fault
 	badDisk    int  // so many writes fail
 	diskFailed bool // ever: what was in memory only is not in the journal
+	slowDisk   int  // so many writes take slowBy
+	slowBy     time.Duration
 	claimed    [][]byte
 	told       map[string]*told
 }
@@ -43,6 +45,7 @@ type machine struct {
 type told struct {
 	accepted bool          // the last answer to an accept
 	sent     time.Duration // Boot at which that accept was sent
+	came     time.Duration // Boot at which its answer arrived
 	lost     time.Duration // Boot at which a heartbeat was refused after it; 0: was not
 }
 
@@ -145,6 +148,12 @@ func (m *machine) diskFails(writes int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.badDisk, m.diskFailed = writes, true
+}
+
+func (m *machine) diskIsSlow(writes int, by time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.slowDisk, m.slowBy = writes, by
 }
 
 // kill ends the life at once: what is committed stays, nothing more is done.
@@ -259,9 +268,14 @@ func (j mortal) commit(write func() error) error {
 	}
 	m := j.l.m
 	m.mu.Lock()
-	fails := m.badDisk > 0
+	fails, by := m.badDisk > 0, time.Duration(0)
 	m.badDisk--
+	if m.slowDisk > 0 {
+		m.slowDisk--
+		by = m.slowBy
+	}
 	m.mu.Unlock()
+	time.Sleep(by)
 	if fails {
 		return errDisk
 	}
@@ -314,8 +328,8 @@ func (l *life) checkStart(it *asked) {
 	switch {
 	case !said.accepted:
 		m.w.breach("%s starts %s without an accept", m.name, it.id)
-	case now-said.sent > 5*time.Second:
-		m.w.breach("%s starts %s on an accept that is %v old", m.name, it.id, now-said.sent)
+	case now-said.came > 5*time.Second, now-said.sent > time.Minute:
+		m.w.breach("%s starts %s on an accept sent %v ago, answered %v ago", m.name, it.id, now-said.sent, now-said.came)
 	case said.lost != 0 && said.lost < now:
 		m.w.breach("%s starts %s though a heartbeat was refused", m.name, it.id)
 	}
@@ -342,7 +356,7 @@ func (m *machine) heard(path string, id string, status int, body []byte, sent ti
 	isJSON := json.Valid(body)
 	switch route := path[strings.LastIndex(path, "/")+1:]; {
 	case route == "accept" && status == http.StatusOK && isJSON:
-		*t = told{accepted: true, sent: sent}
+		*t = told{accepted: true, sent: sent, came: m.w.clock.Boot()}
 	case route == "accept" && status/100 == 4 && isJSON:
 		t.accepted = false
 	case route == "heartbeat" && (status == http.StatusConflict || status == http.StatusNotFound) && isJSON && sent > t.sent:

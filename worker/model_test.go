@@ -1,7 +1,9 @@
 package worker_test
 
 import (
+	"flag"
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -15,8 +17,9 @@ import (
 
 // The model-based test plays random interleavings of what can happen to two
 // machines that work for one harness, and checks after each step what must hold
-// whatever happens. -rapid.checks=N plays more of them.
+// whatever happens. -rapid.checks=N plays more of them for each harness.
 func TestNothingRunsTwiceAndNothingIsLostWhateverHappens(t *testing.T) {
+	fewUnlessAsked(t)
 	for name, generation := range map[string]harness.Generation{
 		"newest": harness.Newest, "with accept": harness.WithAccept, "old": harness.Old,
 	} {
@@ -37,6 +40,18 @@ func TestNothingRunsTwiceAndNothingIsLostWhateverHappens(t *testing.T) {
 				})
 			})
 		})
+	}
+}
+
+// fewUnlessAsked makes do with a number that does not hold up a usual run.
+func fewUnlessAsked(t *testing.T) {
+	asked := os.Getenv("RAPID_CHECKS") != ""
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
+	if asked {
+		return
+	}
+	if err := flag.Set("rapid.checks", "30"); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -73,7 +88,7 @@ var deeds = []string{
 	"approve", "approve", "approve", "approve",
 	"decline", "release", "stop item", "stop all", "pause", "resume", "stop session",
 	"kill", "kill", "trap", "trap", "trap", "start", "start", "start", "quit",
-	"suspend", "freeze", "fault", "fault", "fault", "fault", "fault", "fault", "heal", "disk",
+	"suspend", "freeze", "fault", "fault", "fault", "fault", "fault", "fault", "heal", "disk", "slow disk", "slow disk",
 	"steal", "suspend and steal", "suspend and steal",
 }
 
@@ -121,6 +136,9 @@ func (w *world) take(s step) {
 		return
 	case "suspend":
 		w.clock.suspend(s.d)
+		return
+	case "slow disk":
+		m.diskIsSlow(1+s.n%8, s.d)
 		return
 	case "steal":
 		w.steal(s.n % 3)

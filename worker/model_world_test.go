@@ -288,7 +288,7 @@ func (w *world) checkDelivered(m *machine, it *asked, last worker.Hold) {
 	if last.Delivery == worker.Delivered && !recorded {
 		w.breach("%s says that %s was delivered, and the harness has nothing from it", m.name, it.id)
 	}
-	if recorded && !m.diskFailed && string(it.done.Result) != string(last.Outcome.Result) {
+	if recorded && !m.diskFailed && !isOfOtherWork(it.done.Result) && string(it.done.Result) != string(last.Outcome.Result) {
 		w.breach("%s: the harness has %s of %s, the journal %s", m.name, clip(it.done.Result), it.id, clip(last.Outcome.Result))
 	}
 }
@@ -307,12 +307,21 @@ func (w *world) checkHonest(it *asked, worker string, c wire.CompleteRequest) {
 		c.Failed && strings.HasPrefix(words, "Declined")
 	unsure := result.ExitCode == 125 && strings.HasPrefix(words, "outcome unknown: interrupted")
 	ran := strings.HasPrefix(result.Stdout, it.command)
+	if isOfOtherWork(c.Result) {
+		return
+	}
 	switch {
 	case starts > 0 && !ran && !unsure:
 		w.breach("%s ran %s and reports %s", worker, it.id, c.Result)
 	case starts == 0 && !unstarted && !unsure:
 		w.breach("%s did not run %s and reports %s", worker, it.id, c.Result)
 	}
+}
+
+// isOfOtherWork says whether a result declines what came under an item's id and
+// was not that item.
+func isOfOtherWork(result []byte) bool {
+	return bytes.Contains(result, []byte("Declined by the worker: the harness handed out other work under the same id"))
 }
 
 func encode(v any) []byte {

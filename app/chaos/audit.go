@@ -20,11 +20,12 @@ import (
 
 // Figures are what became of the items.
 type Figures struct {
-	Seed  uint64
-	Took  time.Duration
-	Items int
-	Kills int
-	Holds int
+	Seed    uint64
+	Took    time.Duration
+	Items   int
+	Kills   int
+	Holds   int
+	Refused int // starts of the worker, by the lock of the one killed before
 
 	Starts      int // items that the journal knows as started
 	Effects     int // items that left a mark
@@ -53,7 +54,7 @@ func (f Figures) String() string {
 		name  string
 		value any
 	}{
-		{"seed", f.Seed}, {"took", f.Took.Round(time.Millisecond)}, {"kills", f.Kills}, {"items", f.Items}, {"holds", f.Holds},
+		{"seed", f.Seed}, {"took", f.Took.Round(time.Millisecond)}, {"kills", f.Kills}, {"refused starts", f.Refused}, {"items", f.Items}, {"holds", f.Holds},
 		{"starts", f.Starts}, {"effects", f.Effects}, {"interrupted", f.Interrupted},
 		{"delivered", f.Delivered}, {"delivery unconfirmed", f.Unconfirmed}, {"not recorded", f.NotRecorded},
 		{"undelivered", f.Undelivered}, {"left to lapse", f.Lapsed},
@@ -78,7 +79,7 @@ func (f Figures) Breach() error {
 
 // audit compares what the files, the journal and the harness say of each item.
 func (p *place) audit(ctx context.Context, took time.Duration) (Figures, error) {
-	f := Figures{Seed: p.Seed, Took: took, Items: p.Items, Kills: p.kills, Faults: p.proxy.suffered()}
+	f := Figures{Seed: p.Seed, Took: took, Items: p.Items, Kills: p.kills, Refused: p.refused, Faults: p.proxy.suffered()}
 	holds, err := p.holds(ctx)
 	if err != nil {
 		return f, err

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -66,6 +67,7 @@ type place struct {
 	chance  *rand.Rand // of the commands and kills
 	ids     []string   // of the items, in the order of their numbers
 	kills   int
+	refused int // starts: what the killed worker was about to start still had its lock
 }
 
 func newPlace(o Options) (*place, error) {
@@ -205,7 +207,10 @@ func (p *place) fire(ctx context.Context) error {
 		select {
 		case <-time.After(time.Duration(p.chance.ExpFloat64() * float64(p.KillEvery))):
 		case <-p.worker.ended:
-			return errors.New("the worker ended by itself: " + p.worker.printed())
+			if err := p.startAgain(); err != nil {
+				return err
+			}
+			continue
 		case <-ctx.Done():
 			p.worker.kill()
 			return ctx.Err()
@@ -224,6 +229,15 @@ func (p *place) fire(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// startAgain is for a worker that found the lock of the killed one. A child that
+// was made and had not become its own program yet has it for a moment more.
+func (p *place) startAgain() error {
+	if p.refused++; p.refused > p.kills || !strings.Contains(p.worker.printed(), "already running") {
+		return errors.New("the worker ended by itself: " + p.worker.printed())
+	}
+	return p.startWorker()
 }
 
 // calm waits until the harness knows an end of every item, and then ends the
