@@ -29,6 +29,16 @@ func (s *Store) WorkerID(ctx context.Context, origin, environment string) (strin
 	return id, nil
 }
 
+// Usable says why nothing can be written, having tried with more than a step of
+// the journal takes.
+func (s *Store) Usable(ctx context.Context) error {
+	return s.explain("write to", s.writer.do(ctx, func(w *writer) error {
+		_, err := w.exec(`INSERT INTO settings (name, value) VALUES ('room', zeroblob(65536))
+			ON CONFLICT (name) DO UPDATE SET value = excluded.value`)
+		return err
+	}))
+}
+
 // pause is the value of the setting "paused".
 type pause struct {
 	Paused bool      `json:"paused"`

@@ -34,13 +34,21 @@ func (n *notAccepted) Error() string {
 func (h *hold) accept(ctx context.Context) error {
 	asking := change{step: StepAsking, facts: func(f *Facts) { f.Acceptance = Asking }}
 	if err := h.recordWhenPossible(ctx, asking); err != nil {
-		h.endUnstarted(err)
-		return err
+		return h.unasked(ctx, err)
 	}
 	err := h.ask(ctx)
 	if why, closes := closingRefusal(err); closes {
 		h.recordOrAssume(change{step: StepRefused, reason: err.Error(), facts: refusedFacts(why)})
 		h.tellRefused(why)
+	}
+	return err
+}
+
+// unasked ends a hold whose accept could not be asked for. What leaves it open is
+// returned as it is.
+func (h *hold) unasked(ctx context.Context, err error) error {
+	if !errors.Is(err, errChangedWork) {
+		h.endUnstarted(ctx, err)
 	}
 	return err
 }
@@ -134,7 +142,7 @@ func closingRefusal(err error) (why Refusal, closes bool) {
 		return n.why, true
 	case errors.Is(err, errSessionStopped):
 		return RefusedStopped, true
-	case errors.Is(err, errNotOurs), errors.Is(err, errChangedWork):
+	case errors.Is(err, errNotOurs):
 		return RefusedNotOurs, true
 	}
 	return NoRefusal, false

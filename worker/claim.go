@@ -19,7 +19,11 @@ func (e *Engine) claimWork(ctx context.Context) {
 	probed := false
 	failures := 0
 	for e.await(ctx, e.mayClaim) == nil {
-		if !probed || e.mustLookAgain() {
+		if look, wait := e.mustLookAgain(); look {
+			probed = false
+			sleep(ctx, wait)
+		}
+		if !probed {
 			err := e.ready(ctx)
 			if ctx.Err() != nil {
 				return
@@ -61,25 +65,33 @@ func (e *Engine) claimWork(ctx context.Context) {
 	}
 }
 
-var errWorkDir = errors.New("the work directory cannot be used")
+var (
+	errWorkDir = errors.New("the work directory cannot be used")
+	errJournal = errors.New("the journal cannot be written")
+)
 
-// ready says why nothing may be claimed: the work directory cannot be used, or
-// the harness has no accept or does not answer.
+// ready says why nothing may be claimed: the journal cannot be written, the work
+// directory cannot be used, or the harness has no accept or does not answer.
 func (e *Engine) ready(ctx context.Context) error {
+	if err := e.cfg.Journal.Usable(ctx); err != nil {
+		return fmt.Errorf("%w: %w", errJournal, err)
+	}
 	if err := e.cfg.Runner.Usable(); err != nil {
 		return fmt.Errorf("%w: %w", errWorkDir, err)
 	}
 	return e.within(ctx, e.cfg.Harness.Probe)
 }
 
-// mustLookAgain says whether something could not be started since it was last
-// called.
-func (e *Engine) mustLookAgain() bool {
+// mustLookAgain says whether, since it was last called, something could not be
+// written down or started, and how long to wait before looking.
+func (e *Engine) mustLookAgain() (must bool, wait time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	must := e.lookAgain
-	e.lookAgain = false
-	return must
+	must, e.lookAgain = e.lookAgain, false
+	if e.untaken > 0 {
+		wait = jitter(min(e.cfg.Poll.Longest, e.cfg.Poll.Idle<<min(e.untaken, 10)))
+	}
+	return must, wait
 }
 
 // mayClaim says whether there is room for one more item. e.mu must be held.
@@ -93,7 +105,7 @@ func (e *Engine) mayClaim() bool {
 			held++
 		}
 	}
-	return !e.paused && !e.away && !e.quitting && !e.journalDown && held < e.cfg.MaxHeld && delivering < maxDelivering
+	return !e.paused && !e.away && !e.quitting && held < e.cfg.MaxHeld && delivering < maxDelivering
 }
 
 func (e *Engine) claim(ctx context.Context) (item Item, found bool, err error) {
@@ -154,22 +166,14 @@ func (e *Engine) isPaused() bool {
 
 // notTaken lets an item go that could not be written down: nothing ran and
 // nothing will, its lease lapses and the harness hands it out again. Nothing more
-// is claimed for a while.
-func (e *Engine) notTaken(ctx context.Context, h *hold, err error) {
+// is claimed before the journal can be written.
+func (e *Engine) notTaken(h *hold, err error) {
 	e.log.Error("a claimed item could not be written to the journal; it is let go unrun",
 		"item", h.rec.Item.ID, "error", err)
 	e.mu.Lock()
 	e.drop(h)
-	first := !e.journalDown
-	e.journalDown = true
-	e.mu.Unlock()
-	e.setConnection(Connected, "The journal cannot be written, so nothing is taken on: "+err.Error())
-	if !first {
-		return
-	}
-	sleep(ctx, e.cfg.Poll.Longest)
-	e.mu.Lock()
-	e.journalDown = false
+	e.lookAgain = true
+	e.untaken++
 	e.signal()
 	e.mu.Unlock()
 }
@@ -264,8 +268,11 @@ func (e *Engine) lostTouch(err error) {
 }
 
 func describeFailure(err error) (ConnectionState, string) {
-	if errors.Is(err, errWorkDir) {
+	switch {
+	case errors.Is(err, errWorkDir):
 		return WorkDirUnusable, "Nothing is claimed: " + err.Error()
+	case errors.Is(err, errJournal):
+		return JournalUnwritable, "Nothing is claimed: " + err.Error() + ". Is the disk full?"
 	}
 	var refused *api.Refused
 	if errors.As(err, &refused) {

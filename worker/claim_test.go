@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,6 +49,34 @@ func TestNothingIsClaimedWhileTheWorkDirectoryCannotBeUsed(t *testing.T) {
 		b.tools.mu.Unlock()
 		settle(time.Minute)
 		b.wantStarts("true")
+	})
+}
+
+func TestNothingIsClaimedWhileTheJournalCannotBeWritten(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		var full atomic.Bool
+		full.Store(true)
+		b.journal = fullDisk{b.store, &full}
+		b.script.offer(item("i1", "s", "true"))
+		b.start(approveAll)
+		settle(time.Minute)
+		b.wantCalls("claim", 0)
+		if got := b.connection(); got.State != worker.JournalUnwritable || !strings.Contains(got.Detail, errDisk.Error()) {
+			t.Errorf("connection %q: %s", got.State, got.Detail)
+		}
+		full.Store(false)
+		settle(time.Minute)
+		b.wantStarts("true")
+
+		full.Store(true)
+		for i := range 20 {
+			b.script.offer(item(fmt.Sprint("late", i), "s", "late"))
+		}
+		before := len(b.script.made("claim"))
+		settle(10 * time.Minute)
+		if n := len(b.script.made("claim")) - before; n > 8 {
+			t.Errorf("%d items were claimed onto a full disk", n)
+		}
 	})
 }
 

@@ -100,10 +100,10 @@ type Engine struct {
 	away        bool
 	pauseTimer  *time.Timer
 	expiries    int  // in a row
-	journalDown bool // it could not be written a moment ago
 	claims      int  // so far: what was claimed first comes first
 	echo        bool // something claimed had been held here before
-	lookAgain   bool // something could not be started: is the work directory usable?
+	untaken     int  // items in a row that could not be written down
+	lookAgain   bool // something could not be written or started: look before the next claim
 	quitting    bool
 }
 

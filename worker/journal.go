@@ -27,6 +27,12 @@ type Journal interface {
 	// Last returns the newest hold that came with the item's own work (the kind and
 	// payload that its id first came with) and whether there is one.
 	Last(ctx context.Context, origin, itemID string) (Hold, bool, error)
+
+	// Entries returns what was recorded of a hold, oldest first.
+	Entries(ctx context.Context, id HoldID) ([]Entry, error)
+
+	// Usable says why nothing can be written, having tried.
+	Usable(ctx context.Context) error
 }
 
 // ErrForbidden is returned for a step that the write-ahead rules exclude.

@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -220,7 +221,7 @@ func TestTheHarnessHandingAHeldItemOutAgainStartsNothing(t *testing.T) {
 	})
 }
 
-func TestOtherWorkUnderTheIDOfAWaitingItemWithdrawsIt(t *testing.T) {
+func TestOtherWorkUnderTheIDOfAWaitingItemIsDeclined(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.script.offer(item("i1", "s", "ls"), item("i1", "s", "rm -rf /"))
 		b.start()
@@ -229,6 +230,11 @@ func TestOtherWorkUnderTheIDOfAWaitingItemWithdrawsIt(t *testing.T) {
 			t.Errorf("still waiting: %s", describe(s))
 		}
 		b.wantStarts()
+		b.wantCalls("complete", 1)
+		b.mustTell(worker.EventLeaseLost, 0)
+		if got := b.last(); got.Decision != worker.Declined || !strings.Contains(got.Words, "other work") {
+			t.Errorf("ended as %q: %s", got.Decision, got.Words)
+		}
 	})
 }
 

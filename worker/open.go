@@ -125,6 +125,7 @@ func (h *hold) open(ctx context.Context) error {
 	h.rec.ID, h.rec.Returned, h.rec.Execution, h.rec.Outcome = rec.ID, rec.Returned, rec.Execution, rec.Outcome
 	h.phase = next
 	e.echo = e.echo || known
+	e.untaken = 0
 	h.remember(Entry{Hold: rec.ID, At: rec.OpenedAt, Step: StepClaimed, Reason: returnedWords(rec), Facts: rec.Facts})
 	h.apply(moves)
 	e.signal()
@@ -161,6 +162,7 @@ func (h *hold) limitDecision() {
 		limit = max(limit-h.age, atLeast)
 	}
 	h.decideBy = h.openedAt + limit
+	h.warned = limit <= warnBefore // being asked is the warning
 }
 
 // add puts a hold on the list, behind those that were claimed before it.

@@ -22,7 +22,10 @@ func (e *Engine) recover(ctx context.Context) error {
 	var taken []*hold
 	for _, rec := range left {
 		rec.Connection = e.cfg.Name
-		h := e.takeUp(rec)
+		h, err := e.takeUp(ctx, rec)
+		if err != nil {
+			return err
+		}
 		switch {
 		case newest[rec.Item.ID] != rec.ID:
 			h.letGo("the same item is held again under a later number")
@@ -47,13 +50,19 @@ func (e *Engine) recover(ctx context.Context) error {
 
 // takeUp makes the memory of a hold that the journal has. By our estimate its
 // lease has lapsed: it is renewed before anything else.
-func (e *Engine) takeUp(rec Hold) *hold {
+func (e *Engine) takeUp(ctx context.Context, rec Hold) (*hold, error) {
+	steps, err := e.cfg.Journal.Entries(ctx, rec.ID)
+	if err != nil {
+		return nil, err
+	}
 	h := e.newHold(rec, e.clock.Boot()-e.cfg.Lease)
 	h.recovered = true
 	h.age += max(0, e.clock.Now().Sub(rec.OpenedAt).Round(time.Millisecond))
 	h.limitDecision()
-	h.steps = []Entry{{Hold: rec.ID, At: rec.OpenedAt, Step: StepClaimed, Facts: rec.Facts}}
-	return h
+	for _, step := range steps {
+		h.remember(step)
+	}
+	return h, nil
 }
 
 // showAgain puts a hold that had not started back to undecided: an approval

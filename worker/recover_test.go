@@ -153,6 +153,9 @@ func TestWhatHadStartedWithoutAnOutcomeIsInterruptedAndNeverRunAgain(t *testing.
 				b.wantStarts()
 				b.wantCalls("complete", reports)
 				b.mustTell(worker.EventInterrupted, 1)
+				if steps := b.engine.Snapshot().Finished[0].Steps; len(steps) < 6 || steps[4].Step != worker.StepStarting {
+					t.Errorf("the steps from before the restart are not shown: %v", steps)
+				}
 				got := b.last()
 				if got.Status() != worker.WordInterrupted || got.Execution != worker.Interrupted || !got.Closed {
 					t.Errorf("ended as %q", got.Status())

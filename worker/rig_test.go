@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -467,5 +468,25 @@ type slowOpen struct {
 
 func (j slowOpen) Open(ctx context.Context, h worker.Hold, reason string, then ...worker.Move) (worker.HoldID, error) {
 	time.Sleep(j.d)
+	return j.Journal.Open(ctx, h, reason, then...)
+}
+
+// fullDisk refuses every write while it is full.
+type fullDisk struct {
+	worker.Journal
+	full *atomic.Bool
+}
+
+func (j fullDisk) Usable(ctx context.Context) error {
+	if j.full.Load() {
+		return errDisk
+	}
+	return j.Journal.Usable(ctx)
+}
+
+func (j fullDisk) Open(ctx context.Context, h worker.Hold, reason string, then ...worker.Move) (worker.HoldID, error) {
+	if j.full.Load() {
+		return 0, errDisk
+	}
 	return j.Journal.Open(ctx, h, reason, then...)
 }

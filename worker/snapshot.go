@@ -39,6 +39,7 @@ const (
 	CredentialsRejected ConnectionState = "credentials rejected" // 401 or 403
 	ClaimsRefused       ConnectionState = "claims refused"       // 400 and the like
 	CannotAccept        ConnectionState = "cannot accept"        // the harness has no accept route
+	JournalUnwritable   ConnectionState = "journal cannot be written"
 	WorkDirUnusable     ConnectionState = "work directory unusable"
 )
 

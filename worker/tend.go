@@ -47,7 +47,7 @@ func (e *Engine) tend(ctx context.Context, h *hold) {
 func (h *hold) live(ctx context.Context) {
 	if h.phase == phaseOpening {
 		if err := h.open(context.WithoutCancel(ctx)); err != nil {
-			h.e.notTaken(ctx, h, err)
+			h.e.notTaken(h, err)
 			return
 		}
 	}
@@ -56,7 +56,7 @@ func (h *hold) live(ctx context.Context) {
 		return
 	}
 	if err := h.decide(ctx); err != nil {
-		h.endUnstarted(err)
+		h.endUnstarted(ctx, err)
 		return
 	}
 	if h.rec.Decision != Approved {
@@ -65,7 +65,7 @@ func (h *hold) live(ctx context.Context) {
 	}
 	for {
 		if err := h.waitTurn(ctx); err != nil {
-			h.endUnstarted(err)
+			h.endUnstarted(ctx, err)
 			return
 		}
 		switch err := h.run(ctx); {
@@ -75,8 +75,9 @@ func (h *hold) live(ctx context.Context) {
 			h.setPhase(phaseInLine)
 			continue
 		case errors.Is(err, errOperatorStop):
-			h.recordOrAssume(decision(answer{Declined, "operator", "stopped before it started"}))
-			h.reportDeclined(ctx)
+			h.declineUnstarted(ctx, "operator", "stopped before it started")
+		case errors.Is(err, errChangedWork):
+			h.declineUnstarted(ctx, ownName, err.Error())
 		}
 		return
 	}
@@ -154,7 +155,8 @@ func (h *hold) waitTurn(ctx context.Context) error {
 
 // run gets the harness's accept, starts the item and waits for its end. Nil means
 // that there is a result to report. errPaused and errOperatorStop mean that it is
-// ours and has not started; every other error, that all is said and written.
+// ours and has not started, and so does errChangedWork; every other error, that all
+// is said and written.
 func (h *hold) run(ctx context.Context) error {
 	if err := h.accept(ctx); err != nil {
 		return err
@@ -242,18 +244,28 @@ func (h *hold) ran() bool {
 	return h.rec.Execution != NotStarted && h.rec.Execution != CouldNotStart
 }
 
+// declineUnstarted reports an item that is ours, has not started and will not.
+func (h *hold) declineUnstarted(ctx context.Context, by, words string) {
+	h.recordOrAssume(decision(answer{Declined, by, words}))
+	h.reportDeclined(ctx)
+}
+
 // endUnstarted closes a hold that ended before anything could start. Nothing is
-// reported: nothing ran. A quit leaves it open in the journal.
-func (h *hold) endUnstarted(cause error) {
+// reported: nothing ran. Other work under its id is declined; a quit leaves it
+// open in the journal.
+func (h *hold) endUnstarted(ctx context.Context, cause error) {
 	result, words := Withdrawn, ""
 	switch {
+	case errors.Is(cause, errChangedWork):
+		h.declineUnstarted(ctx, ownName, cause.Error())
+		return
 	case errors.Is(cause, errReleased), errors.Is(cause, errLetGoPaused), errors.Is(cause, errLetGoAway):
 		result = Released
 	case errors.Is(cause, errSessionStopped):
 		words = "session stopped"
 	case errors.Is(cause, errNotOurs):
 		words = "not ours any more"
-	case errors.Is(cause, errChangedWork), errors.Is(cause, errStartedBefore):
+	case errors.Is(cause, errStartedBefore):
 		words = cause.Error()
 	default:
 		return
@@ -264,7 +276,7 @@ func (h *hold) endUnstarted(cause error) {
 	switch {
 	case errors.Is(cause, errSessionStopped):
 		h.e.happened(EventSessionStopped, h, false, h.words("the session stopped. Nothing ran."))
-	case errors.Is(cause, errNotOurs), errors.Is(cause, errChangedWork):
+	case errors.Is(cause, errNotOurs):
 		h.e.happened(EventLeaseLost, h, false, h.words("another worker has the item. Nothing ran."))
 	}
 }
