@@ -1,6 +1,7 @@
 package main
 
 import (
+	stdlog "log"
 	"log/slog"
 	"os"
 	"time"
@@ -62,6 +63,8 @@ func (g *global) logger() (*slog.Logger, *slog.LevelVar, error) {
 	}
 	log := slog.New(handler)
 	slog.SetDefault(log)
+	stdlog.SetFlags(0)
+	stdlog.SetOutput(&libraryLog{log: log})
 	return log, level, nil
 }
 

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"sync/atomic"
 
 	"countersign/app/config"
@@ -74,11 +76,14 @@ func openWindow(a assembly, suffix, hello string, beside func(context.Context)) 
 			}
 		})
 	}
-	u := ui.New(ui.Options{
+	u, err := newUI(ui.Options{
 		App: window, Desk: s.desk, History: s.store, Notifier: ui.NewBeeep(), TitleSuffix: suffix, OnUI: onUI,
 		Quit:         func() { cancel(errQuitNow); s.hurry() },
 		QuitWhenDone: func() { cancel(worker.ErrQuitWhenDone) },
 	})
+	if err != nil {
+		return err
+	}
 	s.attach(u)
 	ended := make(chan error, 1)
 	go func() {
@@ -110,6 +115,20 @@ func openWindow(a assembly, suffix, hello string, beside func(context.Context)) 
 	return err
 }
 
+// newUI makes the user interface. A display that is named and cannot be used
+// makes the window library panic; that is a noDisplay.
+func newUI(o ui.Options) (u *ui.UI, err error) {
+	defer func() {
+		cause := recover()
+		if glfw, ok := cause.(error); ok && strings.HasPrefix(glfw.Error(), "NotInitialized:") {
+			err = noDisplay{unusable: true}
+		} else if cause != nil {
+			panic(cause)
+		}
+	}()
+	return ui.New(o), nil
+}
+
 // hasDisplay says whether a window can be opened.
 func hasDisplay() bool {
 	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
@@ -119,10 +138,16 @@ func hasDisplay() bool {
 }
 
 // noDisplay says that no window can be opened, and what can be done without.
-type noDisplay struct{}
+type noDisplay struct {
+	unusable bool // one is named, and does not let a window be opened
+}
 
-func (noDisplay) Error() string {
-	return `There is no display to open a window on: neither DISPLAY nor WAYLAND_DISPLAY is set.
+func (e noDisplay) Error() string {
+	reason := "neither DISPLAY nor WAYLAND_DISPLAY is set"
+	if e.unusable {
+		reason = fmt.Sprintf("DISPLAY is %q, and no window can be opened there", os.Getenv("DISPLAY"))
+	}
+	return "There is no display to open a window on: " + reason + `.
 Without one, run the headless worker and approve from the command line:
   countersign worker --harness http://127.0.0.1:3000 --workdir DIR
   countersign ps

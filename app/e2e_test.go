@@ -733,6 +733,12 @@ func TestEndToEndWithoutAnInstanceOrADisplayTheWayOnIsTold(t *testing.T) {
 		if _, errs, code := l.run(args...); code != 1 || !strings.Contains(errs, "no display") || !strings.Contains(errs, "countersign worker --harness") {
 			t.Errorf("%v: exit %d, %s", args, code, errs)
 		}
+		cmd := l.command(args...)
+		cmd.Env = append(cmd.Env, "DISPLAY=127.0.0.1:60000")
+		out, _ := cmd.CombinedOutput()
+		if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(string(out), `DISPLAY is "127.0.0.1:60000"`) || strings.Contains(string(out), "panic") {
+			t.Errorf("%v with an unusable display: exit %d, %s", args, code, out)
+		}
 	}
 	if out, errs, code := l.run("version"); code != 0 || !strings.HasPrefix(out, "countersign ") || errs != "" {
 		t.Errorf("version: exit %d, %q, %q", code, out, errs)
