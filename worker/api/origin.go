@@ -29,6 +29,9 @@ func parseOrigin(s string) (*url.URL, error) {
 		return nil, errors.New("the harness address must not contain a user name or password (@): use an API key")
 	}
 	u, err := url.Parse(s)
+	if !strings.Contains(s, "://") {
+		return nil, withoutScheme(s, u)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("harness address %q: %w", s, withoutURL(err))
 	}
@@ -45,11 +48,20 @@ func parseOrigin(s string) (*url.URL, error) {
 	return &url.URL{Scheme: scheme, Host: host, Path: clean}, nil
 }
 
+// withoutScheme says what is missing from an address such as 127.0.0.1:3000, of
+// which the URL parser complains in words of its own, or takes the host for a
+// scheme. u is nil where it could not be parsed.
+func withoutScheme(s string, u *url.URL) error {
+	expected := "expected http or https, such as http://" + strings.TrimPrefix(s, "//")
+	if u != nil && u.Scheme != "" {
+		return fmt.Errorf("harness address %q: scheme %q: %s", s, u.Scheme, expected)
+	}
+	return fmt.Errorf("harness address %q: the scheme is missing: %s", s, expected)
+}
+
 func checkOrigin(u *url.URL) error {
 	switch strings.ToLower(u.Scheme) {
 	case "http", "https":
-	case "":
-		return errors.New("the scheme is missing: expected http://… or https://…")
 	default:
 		return fmt.Errorf("scheme %q: expected http or https", u.Scheme)
 	}
