@@ -28,6 +28,7 @@ func TestNothingRunsTwiceAndNothingIsLostWhateverHappens(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				p := play{
 					generation: generation,
+					lease:      rapid.SampledFrom([]time.Duration{time.Minute, 12 * time.Second}).Draw(rt, "lease"),
 					asks:       []bool{rapid.Bool().Draw(rt, "first asks"), rapid.Bool().Draw(rt, "second asks")},
 					ends:       rapid.Bool().Draw(rt, "sessions end"),
 					steps:      rapid.SliceOfN(rapid.Custom(drawStep), 20, 60).Draw(rt, "steps"),
@@ -58,8 +59,9 @@ func fewUnlessAsked(t *testing.T) {
 // play is one interleaving.
 type play struct {
 	generation harness.Generation
-	asks       []bool // by machine: whether an operator is asked
-	ends       bool   // whether the sessions end before the calm
+	lease      time.Duration // of the harness; the machines believe in a minute
+	asks       []bool        // by machine: whether an operator is asked
+	ends       bool          // whether the sessions end before the calm
 	steps      []step
 }
 
@@ -92,16 +94,31 @@ var deeds = []string{
 	"steal", "suspend and steal", "suspend and steal",
 }
 
+var (
+	waits = []time.Duration{
+		0, time.Second, 4 * time.Second, 9 * time.Second, 25 * time.Second, 61 * time.Second, 150 * time.Second, 300 * time.Second,
+	}
+	routes = []string{"", "", "claim", "accept", "heartbeat", "complete", "accept", "complete"}
+)
+
 func drawStep(t *rapid.T) step {
 	return step{
-		do:      rapid.SampledFrom(deeds).Draw(t, "do"),
-		machine: rapid.IntRange(0, 1).Draw(t, "machine"),
-		n:       rapid.IntRange(0, 63).Draw(t, "n"),
-		d: rapid.SampledFrom([]time.Duration{
-			0, time.Second, 4 * time.Second, 9 * time.Second, 25 * time.Second, 61 * time.Second, 150 * time.Second, 300 * time.Second,
-		}).Draw(t, "d"),
-		route: rapid.SampledFrom([]string{"", "claim", "accept", "heartbeat", "complete", "accept", "complete"}).Draw(t, "route"),
+		do: oneOf(t, deeds), machine: oneOf(t, []int{0, 1}), n: below(t, 64), d: oneOf(t, waits), route: oneOf(t, routes),
 	}
+}
+
+// oneOf draws each of them as likely as the others: rapid's own choice is mostly
+// one of the first.
+func oneOf[T any](t *rapid.T, all []T) T { return all[below(t, len(all))] }
+
+func below(t *rapid.T, n int) (drawn int) {
+	for range 10 {
+		drawn *= 2
+		if rapid.Bool().Draw(t, "bit") {
+			drawn++
+		}
+	}
+	return drawn % n
 }
 
 // perform plays the steps, then lets the world calm down and asks for the end of
@@ -144,7 +161,7 @@ func (w *world) take(s step) {
 		w.steal(s.n % 3)
 		return
 	case "suspend and steal":
-		w.clock.suspend(61 * time.Second)
+		w.clock.suspend(61 * time.Second) // more than any lease
 		w.steal(s.n % 3)
 		return
 	case "start":

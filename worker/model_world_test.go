@@ -58,7 +58,7 @@ func newWorld(rt *rapid.T, dir string, p play) *world {
 		generation: p.generation, clock: &bedClock{start: time.Now()}, began: time.Now(), over: make(chan struct{}),
 	}
 	h, err := harness.Open(context.Background(), harness.Options{
-		Path: filepath.Join(dir, "harness.db"), Generation: p.generation, Now: w.clock.Now,
+		Path: filepath.Join(dir, "harness.db"), Generation: p.generation, Lease: p.lease, Now: w.clock.Now,
 	})
 	if err != nil {
 		rt.Fatal(err)
