@@ -172,3 +172,15 @@ func numbers(events []worker.Event) string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// plainName is a name with nothing in it that any desktop could take for more.
+func plainName(name string) string {
+	plain := func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(".:_-", r) {
+			return r
+		}
+		return '_'
+	}
+	name = strings.Map(plain, name)
+	return name[:min(len(name), 40)]
+}

@@ -123,6 +123,8 @@ func New(o Options) *UI {
 		dirty: make(chan struct{}, 1), interval: u.interval, tick: u.tick, paint: u.repaint,
 	}
 	u.snap = u.Desk.Snapshot() // so that the first frame is whole; nothing runs yet that it could wait for
+	first := u.snap
+	u.last.Store(&first)
 	u.watchFocus()
 	u.start(u.pacer.run)
 	u.start(u.notices.run)
@@ -174,7 +176,7 @@ func (u *UI) Changed() { u.pacer.changed() }
 // Happened tells the operator of an event where a person is needed. It never
 // blocks.
 func (u *UI) Happened(e worker.Event) {
-	u.notices.add(e)
+	u.notices.add(u.located(e))
 	if isAlarm(e.Kind) {
 		u.tray.alarm.Store(true)
 	}
@@ -184,10 +186,21 @@ func (u *UI) Happened(e worker.Event) {
 	u.Changed()
 }
 
-// Banner shows words in the window until they are dismissed. Any goroutine may
-// call it.
+// located says in an event about a connection which one that is, when there are
+// several. The operator chose the name, but a notification is no place for all
+// that a name can be: what is not plain is left out.
+func (u *UI) located(e worker.Event) worker.Event {
+	s := u.last.Load()
+	if e.Hold == 0 && e.Connection != "" && s != nil && len(s.Connections) > 1 {
+		e.Text = "Connection " + plainName(e.Connection) + ": " + e.Text
+	}
+	return e
+}
+
+// Banner shows words in the window until they are dismissed, behind what went
+// wrong. Any goroutine may call it.
 func (u *UI) Banner(text string) {
-	u.OnUI(func() { u.window.say(text) })
+	u.OnUI(func() { u.window.messages.add(message{text: text, calm: true}) })
 }
 
 // Close ends what the UI does in the background, and waits for it. It is called
@@ -275,7 +288,9 @@ func (u *UI) tell(kind worker.EventKind, title, text string) {
 	if u.Notifier != nil && u.Notifier.Notify(title, text) == nil {
 		return
 	}
-	u.Banner(title + ". " + text)
+	u.OnUI(func() {
+		u.window.messages.add(message{text: title + ". " + text, kind: kind, calm: calm(kind)})
+	})
 }
 
 // watchFocus follows whether the window has the input focus. What comes up in

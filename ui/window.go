@@ -29,8 +29,9 @@ type window struct {
 	connMark               *widget.Icon
 	counts, conn           *widget.Label
 
-	strips                         *fyne.Container
-	harness, unasked, away, spoken *strip
+	strips                 *fyne.Container
+	harness, unasked, away *strip
+	messages               *messages
 
 	queue   *queue
 	history *history
@@ -82,19 +83,18 @@ func (w *window) bar() fyne.CanvasObject {
 }
 
 func (w *window) banners() fyne.CanvasObject {
-	dismiss := newButton("Dismiss", "", nil, func() { w.say("") })
 	here := newButton("I am here", "", nil, func() { w.present() })
 	w.harness = newStrip(theme.WarningIcon())
 	w.unasked = newStrip(theme.WarningIcon())
 	w.away = newStrip(theme.HistoryIcon(), here)
-	w.spoken = newStrip(theme.InfoIcon(), dismiss)
+	w.messages = newMessages(w.relayout)
 	w.strips = container.New(layout.NewCustomPaddedVBoxLayout(1),
-		w.harness.box, w.unasked.box, w.away.box, w.spoken.box)
+		w.harness.box, w.unasked.box, w.away.box, w.messages.box())
 	return w.strips
 }
 
-// say shows words in the banner; "" takes them away.
-func (w *window) say(words string) { w.relayout(w.spoken.say(words)) }
+// say shows words in the banner, in front of what it says already.
+func (w *window) say(words string) { w.messages.add(message{text: words}) }
 
 func (w *window) relayout(changed bool) {
 	if changed {
