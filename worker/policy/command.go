@@ -76,18 +76,24 @@ func strange(command string) string {
 	if len(command) > maxParsed {
 		return fmt.Sprintf("it is longer than %d KB", maxParsed>>10)
 	}
+	line := 0 // where it begins
 	for i := 0; i < len(command); i++ {
 		switch c := command[i]; {
+		case c == '\n':
+			line = i + 1
 		case c == '\r':
 			return "it has a carriage return in it"
 		case c == 0:
 			return "it has a NUL character in it"
-		case c < ' ' && c != '\n' && c != '\t', c == 0x7f:
+		case c < ' ' && c != '\t', c == 0x7f:
 			return "it has a control character in it"
 		case c == '\\' && i+1 < len(command) && command[i+1] == '\n':
 			// Shells disagree on a continuation inside a word or an operator.
 			if i == 0 || command[i-1] != ' ' && command[i-1] != '\t' {
 				return "it has a line continued inside a word or an operator"
+			}
+			if strings.Contains(command[line:i], "#") { // shells do not continue a comment; the parser does
+				return "it has a line continued after a #"
 			}
 		}
 	}
@@ -143,7 +149,7 @@ var parsers = map[syntax.LangVariant]*sync.Pool{
 }
 
 func newParser(lang syntax.LangVariant) *syntax.Parser {
-	return syntax.NewParser(syntax.Variant(lang), syntax.KeepComments(true))
+	return syntax.NewParser(syntax.Variant(lang))
 }
 
 // parse never panics: a mistake in the parser is a command that is not
@@ -189,9 +195,6 @@ func readFile(src string, f *syntax.File) script {
 		}
 		r.list(stmt, op)
 	}
-	for _, c := range f.Last {
-		r.comment(c)
-	}
 	if len(r.parts) == 0 {
 		r.refuse("it has no command in it")
 	}
@@ -201,13 +204,6 @@ func readFile(src string, f *syntax.File) script {
 func (r *reader) refuse(why string) {
 	if r.why == "" {
 		r.why = why
-	}
-}
-
-// comment refuses a comment whose last line some shells would continue.
-func (r *reader) comment(c syntax.Comment) {
-	if strings.HasSuffix(c.Text, `\`) {
-		r.refuse("it has a comment that ends in a backslash")
 	}
 }
 
@@ -225,9 +221,6 @@ func (r *reader) list(stmt *syntax.Stmt, op string) {
 	for len(stack) > 0 {
 		p := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		for _, c := range p.stmt.Comments {
-			r.comment(c)
-		}
 		if p.stmt.Coprocess || p.stmt.Disown {
 			r.refuse("it starts a coprocess")
 		}
@@ -345,6 +338,9 @@ func (r *reader) redirect(rd *syntax.Redirect, pt *part) {
 	re := redir{op: rd.Op.String(), text: r.between(rd.Pos().Offset(), rd.End().Offset())}
 	if rd.N != nil {
 		re.fd = rd.N.Value
+	}
+	if end := rd.Word.End().Offset(); end < uint(len(r.src)) && (r.src[end] == '<' || r.src[end] == '>') {
+		pt.refuse("it has redirections that run into each other") // >2>f is a mistake to shells
 	}
 	target, why := literal(rd.Word)
 	re.target = target

@@ -36,7 +36,7 @@ var traps = []struct {
 		"git diff HEAD~1 -- src", "! test -f nothing", "[ -f main.go ] && ls", "CI=1 go test ./...", "cat 'a file with blanks'", "cat src/../README.md",
 	}},
 	{"every part must be allowed", Ask, []string{
-		"ls && other", "ls; other", "ls | other", "ls || other", "ls & other", "ls\nother", "other && ls", "ls &\nother", "ls;other;ls", "ls\\\nother",
+		"ls && other", "ls; other", "ls | other", "ls || other", "ls & other", "ls\nother", "other && ls", "ls &\nother", "ls;other;ls", "ls\\\nother", "ls # \\\nother", "ls # x \\\n -la", "ls \\\n# x \\\n -la",
 		"ls\rother", "# &\rother", "ls # &\rother", "ls |& other", "(ls; other)", "{ ls; other; }", "if true; then other; fi", "while true; do other; done", "for i in a; do other; done", "case a in a) other;; esac",
 	}},
 	{"one denied part denies all", Deny, []string{
@@ -60,7 +60,7 @@ var traps = []struct {
 		"FOO=1 ls", "FOO=1", "PATH=. ls", "env ls", "env FOO=1 ls", "LD_PRELOAD=x ls", "IFS=x ls", "GIT_DIR=x git status", "CI=$(other) go test ./...", "CI=~/x go version", "CI=1 ls",
 	}},
 	{"redirections write", Ask, []string{
-		"ls > file", "ls >> file", "ls 2> file", "ls >| file", "ls <> file", "tee file", "ls | tee file", "dd of=x", "ls > /tmp/x", "> file", "ls > ~/x", "ls > $x", "ls > 'a b'", "cat < /etc/passwd", "ls 3> x", "ls > .git/hooks/x", "ls {fd}> x", "ls >&3", "ls 2>&-", "ls > out/passwd",
+		"ls > file", "ls >> file", "ls 2> file", "ls >| file", "ls <> file", "tee file", "ls | tee file", "dd of=x", "ls > /tmp/x", "> file", "ls > ~/x", "ls > $x", "ls > 'a b'", "cat < /etc/passwd", "ls 3> x", "ls > .git/hooks/x", "ls {fd}> x", "ls >&3", "ls 2>&-", "ls > out/passwd", "ls >2>f", "ls >f>g",
 	}},
 	{"wrappers are not allowed by their names", Ask, []string{
 		"sudo ls", "nohup ls", "time ls", "timeout 5 ls", "xargs ls", "nice ls", "command ls", "builtin pwd", "ssh host ls", "docker run x ls", "find . -exec ls {} +", "find . -exec other ';'", "git -c core.pager=x log", "git -c alias.x='!id' x", "awk 1 README.md", "sed p README.md", "tar xf x", "python -c 1", "sh -c ls", "bash -c ls", "env -i ls", "stdbuf -o0 ls", "timeout 5 other", "timeout 5 go run evil",
