@@ -2,11 +2,13 @@ package execute
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,10 +16,15 @@ import (
 	"countersign/worker/execute/keep"
 )
 
+// canBeHelper says that this program called KeeperMain. One that did not would,
+// started once more as a helper, do everything once more.
+var canBeHelper atomic.Bool
+
 // KeeperMain is the whole program where this process was started as a helper,
 // and does nothing where it was not. A program that makes a Keeper calls it
 // first thing in main.
 func KeeperMain() {
+	canBeHelper.Store(true)
 	if os.Args[0] == keep.Name {
 		os.Exit(keep.Main())
 	}
@@ -40,15 +47,20 @@ type Keeper struct {
 	strays map[int]stray
 }
 
+const selfProgram = "/proc/self/exe"
+
 // NewKeeper returns the Keeper of this process. The helper is the program
 // countersign-keeper beside this one or, without it, this program once more.
 func NewKeeper() (*Keeper, error) {
-	k := &Keeper{program: "/proc/self/exe", mark: rand.Text(), live: make(map[int]bool)}
+	k := &Keeper{program: selfProgram, mark: rand.Text(), live: make(map[int]bool)}
 	if self, err := os.Executable(); err == nil {
 		beside := filepath.Join(filepath.Dir(self), keep.Name)
 		if unix.Access(beside, unix.X_OK) == nil {
 			k.program = beside
 		}
+	}
+	if k.program == selfProgram && !canBeHelper.Load() {
+		return nil, errors.New("there is no " + keep.Name + " beside this program, and it cannot be one itself: KeeperMain was not called")
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become responsible for processes whose helper is killed: %w", err)

@@ -255,3 +255,11 @@ func TestAHelperThatIsNoneStartsNothing(t *testing.T) {
 	}
 	noChildren(t)
 }
+
+func TestAProgramThatCannotBeAHelperGetsNoKeeper(t *testing.T) {
+	canBeHelper.Store(false)
+	defer canBeHelper.Store(true)
+	if k, err := NewKeeper(); err == nil || !strings.Contains(err.Error(), "KeeperMain was not called") {
+		t.Errorf("NewKeeper = %v, %v", k, err)
+	}
+}
