@@ -85,13 +85,13 @@ func (s step) String() string {
 // failure shrinks to.
 var deeds = []string{
 	"nothing",
-	"enqueue", "enqueue", "enqueue", "enqueue", "enqueue",
-	"wait", "wait", "wait", "wait", "wait", "wait",
-	"approve", "approve", "approve", "approve",
-	"decline", "release", "stop item", "stop all", "pause", "resume", "stop session",
-	"kill", "kill", "trap", "trap", "trap", "start", "start", "start", "quit",
-	"suspend", "freeze", "fault", "fault", "fault", "fault", "fault", "fault", "heal", "disk", "slow disk", "slow disk",
-	"steal", "suspend and steal", "suspend and steal",
+	"enqueue", "enqueue", "enqueue", "enqueue", "enqueue", "enqueue", "enqueue", "enqueue", "enqueue", "enqueue",
+	"wait", "wait", "wait", "wait", "wait", "wait", "wait", "wait",
+	"approve", "approve", "approve", "approve", "approve", "approve",
+	"decline", "release", "stop item", "stop all", "pause", "resume", "resume", "resume", "stop session",
+	"kill", "trap", "trap", "trap", "start", "start", "start", "start", "start", "start", "start", "quit",
+	"suspend", "suspend", "freeze", "fault", "fault", "fault", "fault", "fault", "fault", "heal",
+	"disk", "slow disk", "slow disk", "slow disk", "slow disk", "steal", "suspend and steal",
 }
 
 var (
