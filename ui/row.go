@@ -161,7 +161,7 @@ func elide(text string, width, size float32, style fyne.TextStyle) string {
 	if n <= 1 {
 		return ""
 	}
-	return string(runes[:n-1]) + "…"
+	return wholeMarks(string(runes[:n-1])) + "…"
 }
 
 // Refresh draws in the theme's colours of now.

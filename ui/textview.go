@@ -3,7 +3,6 @@ package ui
 import (
 	"image/color"
 	"strconv"
-	"unicode/utf8"
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/canvas"
@@ -44,15 +43,16 @@ type textView struct {
 	rowList
 	lines []textLine
 	rows  []textRow
-	seen  []bool // by row
-	cols  int
+	seen  []bool  // by row
+	cols  int     // that fixed-width rows were cut for
 	cell  float32 // width of a character
+	wide  map[letter]float32
 
 	onScreen func() bool // nil where nobody asks what was seen
 }
 
 func newTextView() *textView {
-	t := &textView{}
+	t := &textView{wide: map[letter]float32{}}
 	t.Length = func() int { return len(t.rows) }
 	t.CreateItem = func() fyne.CanvasObject { return newTextRowBox() }
 	t.UpdateItem = func(id widget.ListItemID, o fyne.CanvasObject) { t.draw(id, o.(*textRowBox)) }
@@ -91,6 +91,11 @@ func (t *textView) Resize(s fyne.Size) {
 	t.List.Resize(s)
 }
 
+// styleOf is how a line's text is drawn: somebody else's in a fixed width.
+func styleOf(s lineStyle) fyne.TextStyle {
+	return fyne.TextStyle{Monospace: s != heading && s != note, Bold: s == heading}
+}
+
 func (t *textView) columns(width float32) int {
 	return max(int((width-gutter-2*textMargin)/t.cell), 20)
 }
@@ -104,7 +109,7 @@ func (t *textView) wrap(seen []bool) {
 	for i, l := range t.lines {
 		was := i < len(seen) && seen[i]
 		for from := 0; ; {
-			to := cut(l.Text, from, t.cols)
+			to := t.cut(l, from)
 			t.rows, t.seen = append(t.rows, textRow{i, from, to}), append(t.seen, was)
 			if from = to; from >= len(l.Text) {
 				break
@@ -113,26 +118,12 @@ func (t *textView) wrap(seen []bool) {
 	}
 }
 
-// cut returns where the row that begins at from ends: at most cols cells on.
-// What is not Latin may be twice as wide as a cell, so it counts twice: a row
-// may come out short, never cut off.
-func cut(s string, from, cols int) int {
-	i, cells := from, 0
-	for i < len(s) {
-		r, n := rune(s[i]), 1
-		if r >= utf8.RuneSelf {
-			r, n = utf8.DecodeRuneInString(s[i:])
-		}
-		w := 1
-		if r >= 0x250 {
-			w = 2
-		}
-		if cells += w; cells > cols && i > from {
-			return i
-		}
-		i += n
+// cut returns where the row of a line that begins at from ends.
+func (t *textView) cut(l textLine, from int) int {
+	if style := styleOf(l.Style); !style.Monospace {
+		return cutWords(l.Text, from, gutter+float32(t.cols)*t.cell, t.advances(style))
 	}
-	return i
+	return cut(l.Text, from, t.cols)
 }
 
 // look notes the rows that are wholly on screen now as seen.
@@ -228,7 +219,7 @@ func newTextRowBox() *textRowBox {
 
 func (b *textRowBox) set(l textLine, text string, goesOn bool) {
 	size, ink := theme.TextSize(), theme.ColorNameForeground
-	b.text.TextStyle = fyne.TextStyle{Monospace: l.Style != heading && l.Style != note, Bold: l.Style == heading}
+	b.text.TextStyle = styleOf(l.Style)
 	mark := ""
 	switch {
 	case goesOn:

@@ -10,6 +10,7 @@ import (
 	"fyne.io/fyne/v2/test"
 
 	"countersign/worker/execute"
+	"countersign/worker/safetext"
 )
 
 func newTestView(t *testing.T) *textView {
@@ -110,5 +111,52 @@ func BenchmarkTwoMegabyteCommand(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		v.setLines(shown(h, task, nil), false)
+	}
+}
+
+func TestWrappingDividesNoMark(t *testing.T) {
+	v := newTestView(t)
+	for _, style := range []lineStyle{body, stderr, note} {
+		for shift := range 30 {
+			text := safetext.Line(strings.Repeat("x", shift) + strings.Repeat("ab\u202e\x1b\u00a0", 60))
+			v.setLines([]textLine{{text, style, 1}}, false)
+			for _, r := range v.rows {
+				piece := text[r.from:r.to]
+				if wholeMarks(piece) != piece || strings.Count(piece, "‹") != strings.Count(piece, "›") {
+					t.Fatalf("style %d: a mark is divided in %q", style, piece)
+				}
+			}
+		}
+	}
+}
+
+func TestOurOwnWordsUseTheWidthAndBreakBetweenWords(t *testing.T) {
+	v := newTestView(t)
+	text := strings.TrimSpace(strings.Repeat("the renewal of the lease was not confirmed ", 12))
+	v.setLines([]textLine{{text, note, 0}}, false)
+	if len(v.rows) < 2 {
+		t.Fatalf("%d rows", len(v.rows))
+	}
+	room := v.Size().Width - 2*textMargin
+	for i, r := range v.rows {
+		piece := text[r.from:r.to]
+		w := fyne.MeasureText(strings.TrimSpace(piece), 14, fyne.TextStyle{}).Width
+		if w > room {
+			t.Errorf("%q is %.0f wide, there is room for %.0f", piece, w, room)
+		}
+		if last := i == len(v.rows)-1; !last && (w < room*0.8 || !strings.HasSuffix(piece, " ")) {
+			t.Errorf("%q takes %.0f of %.0f, or ends within a word", piece, w, room)
+		}
+	}
+}
+
+func TestAShortenedRowDividesNoMark(t *testing.T) {
+	newTestView(t)
+	text := safetext.Line(strings.Repeat("\u202e", 40))
+	for width := float32(10); width < 500; width += 3 {
+		got := elide(text, width, 14, fyne.TextStyle{})
+		if strings.Count(got, "‹") != strings.Count(got, "›") {
+			t.Fatalf("in %.0f: %q", width, got)
+		}
 	}
 }
