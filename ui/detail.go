@@ -163,15 +163,21 @@ func (d *detail) drawHead(v worker.View, s section) {
 	if v.Decision == worker.Undecided && s == waiting && v.DecisionLeft > 0 {
 		left = "expires in " + countdown(v.DecisionLeft)
 	}
-	d.left.Importance = widget.MediumImportance
-	if v.DecisionLeft < time.Minute {
-		d.left.Importance = widget.DangerImportance
+	importance := widget.MediumImportance
+	switch n := undecided(d.u.snap); {
+	case left != "" && v.DecisionLeft < time.Minute:
+		importance = widget.DangerImportance
+	case left == "" && d.approve != nil && n > 0 && v.Decision != worker.Undecided:
+		left, importance = fmt.Sprintf("%d waiting – press %s", n, keysOf(doNextWaiting)), widget.HighImportance
+	}
+	if d.left.Importance != importance {
+		d.left.Importance, d.left.Text = importance, "" // so that it is drawn anew
 	}
 	setText(d.left, left)
 }
 
 func (d *detail) drawOutcome(v worker.View) {
-	words := deedWords(v.Hold)
+	words := endWords(v.Hold)
 	if v.Words != "" {
 		if words != "" {
 			words += "\n"

@@ -57,7 +57,10 @@ func (g *factGrid) set(v worker.View, task execute.Task, now time.Time) {
 	setText(g.connection, connection)
 	setText(g.dir, safetext.Line(v.WorkDir))
 	asked := ageWords(v.Age) + " ago"
-	if v.Closed || v.Age == 0 {
+	switch {
+	case v.Closed:
+		asked = heldWords(v, now)
+	case v.Age == 0:
 		asked = "held since " + when(v.OpenedAt, now)
 	}
 	if v.Returned {
@@ -71,6 +74,19 @@ func (g *factGrid) set(v worker.View, task execute.Task, now time.Time) {
 	setText(g.limit, limit)
 	setText(g.lease, leaseWords(v))
 	setText(g.item, safetext.Clip(v.Item.ID, 80)+" · code "+code(v.Digest))
+}
+
+// heldWords says from when to when an item that is over was held.
+func heldWords(v worker.View, now time.Time) string {
+	words := "held from " + when(v.OpenedAt, now)
+	if len(v.Steps) == 0 {
+		return words
+	}
+	end := v.Steps[len(v.Steps)-1].At
+	if end.Local().Format(time.DateOnly) == v.OpenedAt.Local().Format(time.DateOnly) {
+		return words + " to " + end.Local().Format(time.TimeOnly)
+	}
+	return words + " to " + when(end, now)
 }
 
 // leaseWords says how long the harness leaves the item to us.

@@ -96,6 +96,9 @@ func (h *history) renew(pause time.Duration, welcome func() bool) {
 	ctx, cancel := context.WithCancel(h.u.ctx)
 	h.question = cancel
 	q := h.query
+	if h.pages.length() == 0 {
+		setText(h.empty, "Loading…")
+	}
 	fresh := newPages(func(cursor worker.HoldID, page int) { h.load(ctx, q, cursor, page) })
 	h.u.start(func(context.Context) {
 		select {
@@ -142,6 +145,9 @@ func (h *history) answer(ctx context.Context, err error, use func()) {
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
+			if h.pages.length() == 0 {
+				setText(h.empty, "The history cannot be read.")
+			}
 			h.u.window.say("The history cannot be read: " + safetext.Clip(err.Error(), 300))
 		default:
 			use()

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"strings"
 	"time"
 
 	"countersign/worker"
@@ -124,8 +125,8 @@ func newHistoryRow(h worker.Hold) historyRow {
 		id: h.ID, kind: h.Item.Kind, summary: summary(h.Item), status: h.Status(), at: h.OpenedAt,
 		session: safetext.Clip(h.Item.SessionID, 60),
 	}
-	if words := deedWords(h); words != "" {
-		r.ended = " · " + words
+	if words := endWords(h); words != "" {
+		r.ended = " · " + strings.TrimSuffix(words, ".")
 	}
 	return r
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"fyne.io/fyne/v2"
@@ -314,8 +315,8 @@ func (q *queue) face(e entry) face {
 	f := face{kind: v.Item.Kind, summary: s, word: v.Word}
 	f.rest = safetext.Clip(v.Item.SessionID, 60) + " · " + ageWords(v.Age)
 	if e.section == finished {
-		if o := deedWords(v.Hold); o != "" {
-			f.rest += " · " + o
+		if o := endWords(v.Hold); o != "" {
+			f.rest += " · " + strings.TrimSuffix(o, ".")
 		}
 		return f
 	}

@@ -306,3 +306,22 @@ func TestButtonsLeaveOutTheirKeysBeforeOneIsCutOff(t *testing.T) {
 		}
 	}
 }
+
+func TestANewItemIsPointedAtWhileADecidedOneIsShown(t *testing.T) {
+	st := newStage(t)
+	st.show(waitingItems(execItem(1, "one")))
+	if st.shows("press N") {
+		t.Error("it points at the item that is shown")
+	}
+	st.press(fyne.KeyReturn, ctrl)
+	st.did("approve 1 digest1 by operator")
+	st.put(func(s *worker.Snapshot) { s.Waiting, s.Finished = nil, []worker.View{asDone(execItem(1, "one"))} })
+	st.put(waitingItems(execItem(2, "two"), execItem(3, "three")))
+	if st.window.queue.detail.view.ID != 1 || !st.shows("2 waiting – press N") {
+		t.Fatalf("item %d is shown: %q", st.window.queue.detail.view.ID, st.texts())
+	}
+	st.press(fyne.KeyN, 0)
+	if st.window.queue.detail.view.ID != 2 || st.shows("press N") {
+		t.Errorf("item %d is shown: %q", st.window.queue.detail.view.ID, st.texts())
+	}
+}

@@ -20,6 +20,8 @@ const hostPatience = 30 * time.Second
 // waitingShown is how many waiting items the menu names.
 const waitingShown = 5
 
+const withoutTray = "Closing the window asks whether to go on in the background; starting Countersign again brings it back."
+
 // tray is the icon and menu beside the clock. Its words are our own, with short
 // numbers: what an agent wrote is never in a menu.
 type tray struct {
@@ -54,7 +56,11 @@ type waitingItem struct {
 func newTray(u *UI) *tray {
 	t := &tray{u: u}
 	app, ok := u.App.(desktop.App)
-	if !ok || !u.SessionBus() {
+	if !ok {
+		return t
+	}
+	if !u.SessionBus() {
+		u.Banner("There is no session bus here, so Countersign has no tray icon and the window says what notifications would. " + withoutTray)
 		return t
 	}
 	t.app = app
@@ -77,7 +83,7 @@ func (t *tray) findHost(ctx context.Context) {
 		return
 	}
 	if ctx.Err() == nil {
-		t.u.Banner("This desktop shows no tray icons, so Countersign has none. Closing the window asks whether to go on in the background; starting Countersign again brings it back.")
+		t.u.Banner("This desktop shows no tray icons, so Countersign has none. " + withoutTray)
 	}
 }
 

@@ -207,6 +207,9 @@ func TestWithoutASessionBusThereIsNoTray(t *testing.T) {
 		o.App = &noTrayAllowed{trayApp{App: o.App}, t}
 	})
 	st.show(func(*worker.Snapshot) {})
+	if n := len(st.window.messages.all); n != 1 || !st.shows("There is no session bus here, so Countersign has no tray icon") {
+		t.Errorf("the window does not say once that there is no tray: %q", st.texts())
+	}
 	st.window.closing()
 	if !st.shows("Close the window?") {
 		t.Error("closing did not ask")
@@ -276,7 +279,7 @@ func TestSeveralConnectionsAreCounted(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	words, _, _ := connectionLine(worker.Snapshot{Connections: all}, time.Time{})
-	if want := "c2 · h2 · and 2 more · credentials rejected · no contact yet"; words != want {
+	if want := "c2 · credentials rejected · h2 · and 2 more"; words != want {
 		t.Errorf("%q, want %q: the connection in trouble is the one to name", words, want)
 	}
 }

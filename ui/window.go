@@ -182,36 +182,55 @@ func connectionLine(s worker.Snapshot, now time.Time) (words string, icon fyne.R
 			c = other
 		}
 	}
-	parts := []string{c.Name, hostOf(c.Origin)}
+	state, icon, tone := stateWords(c.State)
+	parts := []string{safetext.Clip(c.Name, 40), state} // first, where little room leaves them
+	if host := hostOf(c.Origin); host != c.Name {
+		parts = append(parts, host)
+	}
 	if n := len(s.Connections) - 1; n > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", n))
 	}
 	if c.Environment != "" {
 		parts = append(parts, "environment "+safetext.Clip(c.Environment, 40))
 	}
-	icon, tone = theme.ErrorIcon(), theme.ColorNameError
-	switch c.State {
-	case worker.Connected:
-		parts = append(parts, "connected, accepts")
-		icon, tone = theme.ConfirmIcon(), theme.ColorNameSuccess
-	case worker.Connecting:
-		parts = append(parts, "connecting")
-		icon, tone = theme.ViewRefreshIcon(), theme.ColorNamePlaceHolder
-	default:
-		parts = append(parts, string(c.State))
+	if contact := contactWords(c, now); contact != "" {
+		parts = append(parts, contact)
 	}
-	return strings.Join(append(parts, contactWords(c.LastContact, now)), " · "), icon, tone
+	return strings.Join(parts, " · "), icon, tone
 }
 
-func contactWords(last, now time.Time) string {
-	switch ago := now.Sub(last); {
-	case last.IsZero():
-		return "no contact yet"
-	case ago < 20*time.Second:
-		return "last contact just now"
-	default:
-		return "last contact " + ageWords(ago) + " ago"
+// stateWords says how a harness was last met.
+func stateWords(state worker.ConnectionState) (words string, icon fyne.Resource, tone fyne.ThemeColorName) {
+	icon, tone = theme.ErrorIcon(), theme.ColorNameError
+	switch state {
+	case worker.Connected:
+		return "connected, accepts", theme.ConfirmIcon(), theme.ColorNameSuccess
+	case worker.Connecting:
+		return "connecting", theme.ViewRefreshIcon(), theme.ColorNamePlaceHolder
+	case worker.CannotAccept:
+		return "cannot accept a start", icon, tone
+	case worker.ClaimsRefused:
+		return "refuses to hand out work", icon, tone
+	case worker.WorkDirUnusable:
+		return "the work directory cannot be used", icon, tone
 	}
+	return string(state), icon, tone
+}
+
+// contactWords says when the harness last gave an answer that was of use; ""
+// where it answered, but has never been of use.
+func contactWords(c worker.ConnectionView, now time.Time) string {
+	switch ago := now.Sub(c.LastContact); {
+	case !c.LastContact.IsZero() && ago < 20*time.Second:
+		return "last contact just now"
+	case !c.LastContact.IsZero():
+		return "last contact " + ageWords(ago) + " ago"
+	case c.State == worker.Unreachable:
+		return "no usable answer yet"
+	case c.State == worker.Connecting:
+		return "no contact yet"
+	}
+	return ""
 }
 
 func hostOf(origin string) string {
@@ -234,7 +253,7 @@ func connectionTrouble(all []worker.ConnectionView) string {
 			words = sentence(string(c.State))
 		}
 		if len(all) > 1 {
-			words = c.Name + ": " + words
+			words = safetext.Clip(c.Name, 40) + ": " + words
 		}
 		lines = append(lines, words)
 	}

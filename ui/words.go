@@ -177,7 +177,7 @@ func outcomeWords(o *execute.Outcome) string {
 	case execute.Signalled:
 		words = fmt.Sprintf("Ended by signal %s%s, reported as exit %d", o.Signal, took, o.Exit)
 	case execute.TimedOut:
-		words = fmt.Sprintf("Stopped at its time limit%s, reported as exit %d", took, o.Exit)
+		words = fmt.Sprintf("Timed out%s, reported as exit %d", took, o.Exit)
 	case execute.Stopped:
 		words = fmt.Sprintf("Stopped%s, reported as exit %d", took, o.Exit)
 	case execute.CouldNotStart:
@@ -188,12 +188,20 @@ func outcomeWords(o *execute.Outcome) string {
 		words = "Outcome unknown"
 	}
 	if o.Reason != "" {
-		words += ": " + safetext.Clip(o.Reason, 300)
+		words += ": " + safetext.Clip(because(string(o.How), o.Reason), 300)
 	}
 	if o.CutBytes > 0 {
 		words += fmt.Sprintf("; %s of output left out of the report", bytesWords(o.CutBytes))
 	}
 	return words
+}
+
+// because leaves out of a reason the word that stands before it already.
+func because(word, reason string) string {
+	if n := len(word) + 2; len(reason) > n && strings.EqualFold(reason[:n], word+": ") {
+		return reason[n:]
+	}
+	return reason
 }
 
 func tookWords(d time.Duration) string {
@@ -209,6 +217,35 @@ func deedWords(h worker.Hold) string {
 		return "Done"
 	}
 	return outcomeWords(h.Outcome)
+}
+
+// endWords says how an item ended: what it did, or that nothing ran.
+func endWords(h worker.Hold) string {
+	words, ran := deedWords(h), ranWords(h)
+	switch {
+	case words == "":
+		return ran
+	case ran == "" || strings.Contains(strings.ToLower(words), "nothing ran"):
+		return words
+	}
+	return strings.TrimSuffix(words, ".") + ". " + ran
+}
+
+// ranWords says of an end without a start that nothing ran. The execution
+// belongs to the item, which may have been started when it was held before.
+func ranWords(h worker.Hold) string {
+	over := h.Acceptance == worker.Refused || h.Acceptance == worker.Unconfirmed
+	switch h.Decision {
+	case worker.Declined, worker.Expired, worker.Withdrawn, worker.Released:
+		over = true
+	}
+	switch {
+	case h.Execution == worker.CouldNotStart, over && h.Execution == worker.NotStarted:
+		return "Nothing ran."
+	case over:
+		return "Nothing ran this time; the item was started when it was held before."
+	}
+	return ""
 }
 
 // statusIcon is the picture and colour beside an accept status word. The word
@@ -256,9 +293,10 @@ func kindIcon(kind string) fyne.Resource {
 func stepLines(entries []worker.Entry, now time.Time) []textLine {
 	lines := make([]textLine, 0, len(entries))
 	for _, e := range entries {
-		text := when(e.At, now) + "  " + stepWord(e)
+		word := stepWord(e)
+		text := when(e.At, now) + "  " + word
 		if e.Reason != "" {
-			text += ": " + safetext.Clip(e.Reason, 400)
+			text += ": " + safetext.Clip(because(word, e.Reason), 400)
 		}
 		lines = append(lines, textLine{text, note, 0})
 	}
