@@ -263,3 +263,14 @@ func TestAProgramThatCannotBeAHelperGetsNoKeeper(t *testing.T) {
 		t.Errorf("NewKeeper = %v, %v", k, err)
 	}
 }
+
+func TestEachProcessIsAskedToEndOnce(t *testing.T) {
+	r := newRunner(t, func(o *Options) { o.Grace = time.Minute })
+	for range 20 {
+		o, _ := stopped(t, r, "trap 'echo bye' TERM; (trap 'echo child; exit' TERM; echo ready; while :; do sleep 0.01; done) & "+
+			"echo ready; wait; wait; sleep 0.05; echo end", 2)
+		if res := result(t, o); res.Stdout != "ready\nready\nbye\nchild\nend\n" && res.Stdout != "ready\nready\nchild\nbye\nend\n" {
+			t.Fatalf("printed %q", res.Stdout)
+		}
+	}
+}

@@ -113,23 +113,22 @@ func (p Proc) Signal(s unix.Signal) {
 	}
 }
 
-// SignalAll sends a signal to all of procs, and to all of their process groups:
-// the kernel signals a group at once, so that no fork in it slips through. No
-// group but our own can have processes that do not descend from a helper,
-// because a helper begins a session.
+// SignalAll sends a signal to all of procs, once to each: to their process groups,
+// because the kernel signals a group at once, so that no fork in it slips
+// through. No group but our own can have processes that do not descend from a
+// helper, because a helper begins a session.
 func SignalAll(procs []Proc, s unix.Signal) {
 	own := unix.Getpgrp()
-	done := map[int]bool{own: true}
+	done := make(map[int]bool)
 	for _, p := range procs {
-		if p.Group > 1 && !done[p.Group] {
-			done[p.Group] = true
-			if now, ok := Look(p.PID); ok && now.Start == p.Start && now.Group == p.Group {
-				_ = unix.Kill(-p.Group, s)
-			}
+		switch now, there := Look(p.PID); {
+		case !there || now.Start != p.Start || done[now.Group]:
+		case now.Group <= 1 || now.Group == own:
+			p.Signal(s)
+		default:
+			done[now.Group] = true
+			_ = unix.Kill(-now.Group, s)
 		}
-	}
-	for _, p := range procs {
-		p.Signal(s)
 	}
 }
 
