@@ -127,7 +127,7 @@ func (d *differential) run(t *testing.T, random *rand.Rand, count int) {
 	for len(seen) < count && !t.Failed() {
 		tried++
 		c := randomCommand(random, seeds)
-		if seen[c] || len(c) > 400 || d.rules.Explain(command(c)).Verdict != Allow {
+		if seen[c] || len(c) > 120 || d.rules.Explain(command(c)).Verdict != Allow {
 			continue
 		}
 		seen[c] = true

@@ -7,8 +7,12 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxBraces bounds how many words one with braces is taken to stand for.
-const maxBraces = 64
+// maxBraces bounds how many words one with braces is taken to stand for, and
+// maxBraced how long it may be.
+const (
+	maxBraces = 64
+	maxBraced = 1024
+)
 
 // word returns what a word may be when it runs: what is not known of it is left
 // out, which is what an unset variable does.
@@ -19,7 +23,7 @@ func (f *finder) word(w *syntax.Word) []loose {
 		f.wordPart(&b, wp, i == 0, &glob, &braces)
 	}
 	l := loose{b.String(), glob}
-	if !braces {
+	if !braces || len(l.text) > maxBraced {
 		return []loose{l}
 	}
 	var out []loose

@@ -6,15 +6,15 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// searchBudget bounds how much text inside arguments is parsed as a command of
-// its own; the rest is searched word by word.
+// searchBudget bounds how much text inside arguments is searched as a command of
+// its own. Who nests more than that has every word taken for a program.
 const searchBudget = 1 << 20
 
 // search finds every command that an item's command has in it, whether it is
 // understood or not: in substitutions, conditions and functions, behind
 // wrappers, in scripts given as words.
 func search(command string, s script, home string) []found {
-	f := finder{home: home, budget: searchBudget}
+	f := finder{home: home, budget: searchBudget, seen: map[string]bool{}}
 	if s.why == "" {
 		for _, p := range s.parts {
 			f.add(foundIn(p))
@@ -32,6 +32,11 @@ func search(command string, s script, home string) []found {
 		next := f.queue[len(f.queue)-1]
 		f.queue = f.queue[:len(f.queue)-1]
 		f.text(next)
+	}
+	if f.budget < 0 {
+		for _, words := range cut(command, true) {
+			f.found = append(f.found, found{text: command, words: words, wrapped: true})
+		}
 	}
 	return f.found
 }
@@ -53,13 +58,13 @@ type finder struct {
 	home   string
 	found  []found
 	queue  []string
+	seen   map[string]bool
 	budget int
 }
 
 // text searches a text in both dialects, or as well as can be.
 func (f *finder) text(s string) {
-	f.budget -= len(s)
-	short := f.budget >= 0 && len(s) <= maxParsed
+	short := len(s) <= maxParsed
 	if short && !isDeep(s) {
 		read := false
 		for _, lang := range []syntax.LangVariant{syntax.LangPOSIX, syntax.LangBash} {
@@ -137,12 +142,12 @@ func (f *finder) stmt(src string, s *syntax.Stmt) {
 		case r.Hdoc != nil:
 			if call, ok := s.Cmd.(*syntax.CallExpr); ok && f.isShell(call) {
 				for _, w := range f.word(r.Hdoc) {
-					f.queue = append(f.queue, w.text)
+					f.now(w.text)
 				}
 			}
 		case r.Op == syntax.WordHdoc:
 			for _, w := range f.word(r.Word) {
-				f.queue = append(f.queue, w.text)
+				f.now(w.text)
 			}
 		case r.Op != syntax.RdrIn && r.Op != syntax.DplIn && r.Word != nil:
 			c.text = cutText(src, s)
@@ -176,8 +181,18 @@ func cutText(src string, n syntax.Node) string {
 // later searches a word as a command of its own, if it can be one.
 func (f *finder) later(word string) {
 	if strings.ContainsAny(word, " \t\n;|&()`$<>'\"\\!") {
-		f.queue = append(f.queue, word)
+		f.now(word)
 	}
+}
+
+// now searches a text as a command of its own.
+func (f *finder) now(text string) {
+	if f.seen[text] || f.budget < 0 {
+		return
+	}
+	f.seen[text] = true
+	f.budget -= len(text) + 1
+	f.queue = append(f.queue, text)
 }
 
 // add keeps a command, and looks through it if it is a wrapper.
@@ -245,7 +260,13 @@ func (f *finder) after(c found, kind string) {
 		case "rg":
 			runs = strings.HasPrefix(w.text, "--pre") || strings.HasPrefix(w.text, "--hostname-bin")
 		}
-		if runs {
+		switch {
+		case runs && c.wrapped: // then all its words are looked at already
+			for _, w := range c.words[i+1:] {
+				f.later(w.text)
+			}
+			return
+		case runs:
 			f.add(found{text: c.text, words: c.words[i+1:], wrapped: true})
 			f.code(c.words[i : i+1])
 			return

@@ -20,7 +20,7 @@ deny = ["kubectl", "terraform apply", "rm -r", "cat /etc/shadow"]
 [[rule]]
 name = "say so before pushing"
 kind = "exec"
-ask = ["git push", "head -n"]
+ask = ["git push", "head -c"]
 `
 
 // Every trap of APPROVALS.md that policy answers for, by its row.
@@ -86,7 +86,7 @@ var traps = []struct {
 	{"paths inside", Allow, []string{
 		"cat not/there/yet", "cat in/a.go", "cd sub && cat ../main.go", "cd sub/deep && cat ../../README.md && ls", "cat ./src/./a.go", "cat src//a.go", "ls .", "cat 'with blank'", "ls src/",
 	}},
-	{"a rule that asks", Ask, []string{"git push", "git push --force", "head -n 5 README.md", "cd src && git push origin main"}},
+	{"a rule that asks", Ask, []string{"git push", "git push --force", "head -c 5 README.md", "cd src && git push origin main"}},
 	{"long and deep", Ask, []string{
 		strings.Repeat("(", 3000) + "ls" + strings.Repeat(")", 3000), "echo " + strings.Repeat("$(", 5000), strings.Repeat("`", 5000), "ls " + strings.Repeat("a ", 64<<10), strings.Repeat("! ", 20000) + "ls", strings.Repeat("if ", 20000),
 		strings.Repeat("ls && ", 10000) + "other", strings.Repeat("ls | ", 12000) + "other",
