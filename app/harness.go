@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"countersign/app/config"
@@ -40,28 +43,59 @@ func (c *harnessCommand) Run(g *global) error {
 	}
 	ctx, cancel := withSignals(context.Background())
 	defer cancel(nil)
-	var keys []string
+	o := harness.Options{Path: db, Lease: time.Duration(c.LeaseMS) * time.Millisecond, Log: log}
+	keyFile, made := db+".key", ""
 	if !c.NoAuth {
-		keys = []string{"cs_" + rand.Text()}
+		var hash string
+		if hash, made, err = keptKey(keyFile); err != nil {
+			return err
+		}
+		o.APIKeyHashes = []string{hash}
 	}
-	h, err := harness.Open(ctx, harness.Options{Path: db, Lease: time.Duration(c.LeaseMS) * time.Millisecond, APIKeys: keys, Log: log})
+	h, err := harness.Open(ctx, o)
 	if err != nil {
-		return err
+		return &config.Invalid{Name: "--db", Value: db, Expected: "expected a database file that can be written: " + err.Error()}
 	}
 	defer h.Close()
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", c.Listen, err)
 	}
+	if made != "" { // only now: a start that fails shows no key
+		if err := os.WriteFile(keyFile, []byte(o.APIKeyHashes[0]+"\n"), 0o600); err != nil {
+			return fmt.Errorf("keep the hash of the API key: %w", err)
+		}
+	}
 	fmt.Printf("Harness at http://%s\n", l.Addr())
-	if len(keys) > 0 {
-		fmt.Printf("API key, shown only now: %s\n", keys[0])
+	switch {
+	case made != "":
+		fmt.Printf("API key, shown only now: %s\n", made)
+	case !c.NoAuth:
+		fmt.Printf("API key: the one shown when it was made. For a new one end this, remove %s and start again.\n", keyFile)
 	}
 	return h.Serve(ctx, l)
 }
 
+// keptKey returns the hash of the API key that a file keeps. Where there is none
+// a key is made. Only its hash is ever written, so that workers that have the key
+// go on after a restart and nobody learns it from the file.
+func keptKey(file string) (hash, made string, err error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		made = "cs_" + rand.Text()
+		return harness.HashKey(made), made, nil
+	}
+	if err != nil {
+		return "", "", &config.Invalid{Name: "--db", Value: strings.TrimSuffix(file, ".key"), Expected: "expected a file with the hash of its API key beside it: " + err.Error()}
+	}
+	return strings.TrimSpace(string(text)), "", nil
+}
+
 func (c *harnessCommand) database(g *global) (string, error) {
 	if c.DB != "" {
+		if info, err := os.Stat(c.DB); err == nil && !info.Mode().IsRegular() {
+			return "", &config.Invalid{Name: "--db", Value: c.DB, Expected: "expected the path of a file"}
+		}
 		return c.DB, nil
 	}
 	p, err := g.place()
@@ -69,7 +103,7 @@ func (c *harnessCommand) database(g *global) (string, error) {
 		return "", err
 	}
 	if err := os.MkdirAll(p.data, 0o700); err != nil {
-		return "", fmt.Errorf("make the directory %s: %w", p.data, err)
+		return "", &config.Invalid{Name: "--data-dir", Value: p.data, Expected: "expected a directory that can be made and written to: " + err.Error()}
 	}
 	return filepath.Join(p.data, "harness.db"), nil
 }

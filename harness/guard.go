@@ -3,6 +3,7 @@ package harness
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -60,7 +61,7 @@ func isJSON(contentType string) bool {
 
 // authorized reports whether the request carries an API key, or none is wanted.
 func (h *Harness) authorized(r *http.Request) bool {
-	if len(h.options.APIKeys) == 0 {
+	if len(h.options.APIKeys)+len(h.options.APIKeyHashes) == 0 {
 		return true
 	}
 	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
@@ -68,7 +69,17 @@ func (h *Harness) authorized(r *http.Request) bool {
 	for _, key := range h.options.APIKeys {
 		ok |= sameKey(key, strings.TrimSpace(given))
 	}
+	for _, hash := range h.options.APIKeyHashes {
+		ok |= subtle.ConstantTimeCompare([]byte(hash), []byte(HashKey(strings.TrimSpace(given))))
+	}
 	return ok == 1 && strings.EqualFold(scheme, "Bearer")
+}
+
+// HashKey is what may be kept of an API key: SHA-256 in lower-case hex. A key that
+// was made at random cannot be found from it.
+func HashKey(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:])
 }
 
 // sameKey is 1 for equal keys. Its time tells neither where two keys differ nor

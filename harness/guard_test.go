@@ -53,6 +53,19 @@ func TestEveryRouteButHealthWantsAnAPIKey(t *testing.T) {
 	}
 }
 
+func TestAKeyIsTakenWhoseHashAloneIsKnown(t *testing.T) {
+	s := serve(t, Options{APIKeyHashes: []string{HashKey("first-key")}})
+	for header, want := range map[string]bool{"Bearer first-key": true, "Bearer wrong": false, "Bearer " + HashKey("first-key"): false, "": false} {
+		a := s.request("GET /v1/sessions/s", func(r *http.Request) { r.Header.Set("Authorization", header) })
+		if taken := a.status != http.StatusUnauthorized; taken != want {
+			t.Errorf("%q: status %d", header, a.status)
+		}
+	}
+	if _, err := Open(t.Context(), Options{Path: t.TempDir() + "/h.db", APIKeyHashes: []string{"cs_key"}}); err == nil {
+		t.Error("a key was taken for a hash")
+	}
+}
+
 func TestOnlyALoopbackHostIsAnswered(t *testing.T) {
 	s := serve(t, Options{})
 	tests := map[string]bool{

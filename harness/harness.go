@@ -6,7 +6,9 @@ package harness
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,7 +29,8 @@ const DefaultMaxBody = 32 << 20
 type Options struct {
 	Path            string            // database file, made where it is missing
 	Lease           time.Duration     // DefaultLease where zero
-	APIKeys         []string          // any one of them opens every route; none: no authentication
+	APIKeys         []string          // any one of them opens every route; no key at all: no authentication
+	APIKeyHashes    []string          // more of them, each as HashKey writes it
 	EnvironmentKeys map[string]string // environment key to the environment it may claim for
 	MaxBody         int64             // bytes; DefaultMaxBody where zero
 	AnyHost         bool              // serve requests whose Host header is not this machine's loopback
@@ -55,6 +58,11 @@ func Open(ctx context.Context, o Options) (*Harness, error) {
 	}
 	if o.Lease < 0 || o.MaxBody < 0 {
 		return nil, fmt.Errorf("open harness: lease %v and body limit %d must not be negative", o.Lease, o.MaxBody)
+	}
+	for _, hash := range o.APIKeyHashes {
+		if sum, err := hex.DecodeString(hash); err != nil || len(sum) != sha256.Size {
+			return nil, errors.New("open harness: the hash of an API key is not one")
+		}
 	}
 	if o.Lease == 0 {
 		o.Lease = DefaultLease
