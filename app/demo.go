@@ -39,6 +39,7 @@ func (c *demoCommand) Run(g *global) (err error) {
 	if a.place, err = g.place(); err != nil {
 		return err
 	}
+	work := filepath.Join(a.place.data, "demo-work")
 	a.place = place{data: filepath.Join(a.place.data, "demo"), config: filepath.Join(a.place.data, "demo", "config")}
 	release, err := a.place.open()
 	var other *inUse
@@ -52,17 +53,19 @@ func (c *demoCommand) Run(g *global) (err error) {
 	if !hasDisplay() {
 		return noDisplay{}
 	}
-	return c.play(a)
+	return c.play(a, work)
 }
 
 // play starts afresh: the journal of the last demo is of no use to this one,
-// whose harness is another.
-func (c *demoCommand) play(a assembly) error {
+// whose harness is another, and so is what its sessions have written.
+func (c *demoCommand) play(a assembly, work string) error {
 	if err := a.place.clear(); err != nil {
 		return err
 	}
-	work, err := os.MkdirTemp("", "countersign-demo-")
-	if err != nil {
+	if err := os.RemoveAll(work); err != nil { // a demo that was killed left it
+		return fmt.Errorf("clear the last demo: %w", err)
+	}
+	if err := os.Mkdir(work, 0o700); err != nil {
 		return fmt.Errorf("make the demo's work directory: %w", err)
 	}
 	defer os.RemoveAll(work)
