@@ -34,8 +34,8 @@ type commandLine struct {
 
 // global holds the flags of every command.
 type global struct {
-	DataDir   string `help:"Where the journal, outputs and the control socket are kept." placeholder:"DIR"`
-	ConfigDir string `help:"Where config.toml and credentials.toml are." placeholder:"DIR"`
+	DataDir   string `help:"Where the journal, outputs and the control socket are kept. Default ${data}." placeholder:"DIR"`
+	ConfigDir string `help:"Where config.toml and credentials.toml are. Default ${config}." placeholder:"DIR"`
 	LogLevel  string `help:"debug, info, warn or error; the configuration's unless given." placeholder:"LEVEL"`
 	LogFormat string `help:"text or json." default:"text" placeholder:"FORMAT"`
 }

@@ -34,6 +34,9 @@ func (c *desktopCommand) Run(g *global, given config.Credentials) (err error) {
 	if err := a.fromGlobal(g); err != nil {
 		return err
 	}
+	if err := a.checkWorkDirs(); err != nil {
+		return err
+	}
 	release, err := a.place.open()
 	var other *inUse
 	if errors.As(err, &other) {

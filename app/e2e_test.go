@@ -345,7 +345,7 @@ func TestEndToEndApproveDeclineReleaseAndPauseFromTheCommandLine(t *testing.T) {
 	l.work()
 	approved := l.enqueue("s1", "50s", "exec", "--", "echo ran | tee approved")
 	id, code := l.waiting()
-	if out, _, _ := l.run("show", id); !strings.Contains(out, "echo ran | tee approved") || !strings.Contains(out, "countersign approve "+id+" "+code) {
+	if out, _, _ := l.run("show", id); !strings.Contains(out, "echo ran | tee approved") || !strings.Contains(out, "countersign --data-dir "+l.data+" approve "+id+" "+code) {
 		t.Errorf("show printed %s", out)
 	}
 	if _, errs, exit := l.run("approve", id, "00000000"); exit != 1 || !strings.Contains(errs, "countersign show "+id) {
@@ -703,7 +703,22 @@ func TestEndToEndUnusableStartsAreToldWithNameValueAndExpectation(t *testing.T) 
 		{[]string{"history", "--outcome", "fine"}, "--outcome = fine: expected one of Reported"},
 		{[]string{"history", "--limit", "0"}, "--limit = 0: expected a whole number"},
 		{[]string{"stop"}, "stop: expected the number of an item, or --all"},
-		{[]string{"bogus"}, "unexpected argument bogus"},
+		{[]string{"bogus"}, "unknown command bogus; see countersign --help"},
+		{[]string{"desktop", "bogus"}, "unexpected argument bogus"},
+		{[]string{"--config-dir", l.wrk + "/no", "ps"}, "--config-dir = " + l.wrk + "/no: expected an existing directory"},
+		{[]string{"worker", "--data-dir", file + "/x"}, "--harness: missing"},
+		{append(at, "--data-dir", "/proc/none"), "--data-dir = /proc/none: expected a directory"},
+		{append(at, "--worker-id", ""), "--worker-id"},
+		{append(at, "--worker-id", "a\nb"), "--worker-id = \"a\\nb\": expected"},
+		{append(at, "--environment-id", "\x1b"), "--environment-id = \"\\x1b\": expected"},
+		{append(at, "--interval-ms", "0"), "--interval-ms = 0: expected a whole number from 1 to 60000"},
+		{[]string{"worker", "--harness", "127.0.0.1:3000", "--workdir", l.wrk}, "such as http://127.0.0.1:3000"},
+		{[]string{"harness", "--db", file + "/h.db"}, "--db = " + file + "/h.db: expected"},
+		{[]string{"harness", "--db", l.wrk}, "--db = " + l.wrk + ": expected"},
+		{[]string{"enqueue", "--session", "", "list"}, "--session: empty; expected the id of a session"},
+		{[]string{"pause", "--for", "0s"}, "--for = 0s: expected a duration from 1s to 168h"},
+		{[]string{"pause", "--for", "-3s"}, "--for = -3s: expected a duration from 1s to 168h"},
+		{[]string{"history", "--limit", "-1"}, "--limit = -1: expected a whole number from 1"},
 	} {
 		_, errs, code := l.run(c.args...)
 		if code != 2 || !strings.Contains(errs, c.want) {
@@ -716,6 +731,14 @@ func TestEndToEndUnusableStartsAreToldWithNameValueAndExpectation(t *testing.T) 
 	}
 	if _, errs, code := l.run(append(at, "--data-dir", open)...); code != 2 || !strings.Contains(errs, "run: chmod 0700 "+open) {
 		t.Errorf("an open data directory: exit %d, %s", code, errs)
+	}
+	secrets := filepath.Join(l.cfg, "credentials.toml")
+	if err := os.WriteFile(secrets, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := filepath.Join(t.TempDir(), "data")
+	if _, errs, code := l.run(append(at, "--data-dir", elsewhere)...); code != 2 || !strings.Contains(errs, "run: chmod 0600 "+secrets) {
+		t.Errorf("open credentials: exit %d, %s", code, errs)
 	}
 	if _, err := os.Stat(l.data); !errors.Is(err, os.ErrNotExist) {
 		t.Error("a start that was refused made the data directory")

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"countersign/app/config"
 	"countersign/harness"
@@ -77,6 +78,9 @@ func (c *enqueueWrite) Run(all *commandLine, given config.Credentials) error {
 	if len(content) > most {
 		return &config.Invalid{Name: "stdin", Expected: "expected at most 16 MB"}
 	}
+	if !utf8.Valid(content) {
+		return &config.Invalid{Name: "stdin", Expected: "expected text in UTF-8: the protocol carries no other content, and would change it"}
+	}
 	return all.Enqueue.do(given, wire.KindWrite, wire.Write{Path: c.Path, Content: string(content)})
 }
 
@@ -86,6 +90,9 @@ func (c *enqueueList) Run(all *commandLine, given config.Credentials) error {
 }
 
 func (c *enqueueCommand) do(given config.Credentials, kind string, payload any) error {
+	if c.Session == "" {
+		return &config.Invalid{Name: "--session", Expected: "empty; expected the id of a session, such as \"try\""}
+	}
 	origin, err := api.ParseOrigin(c.Harness)
 	if err != nil {
 		return &config.Invalid{Name: "--harness", Value: c.Harness, Expected: err.Error()}
@@ -101,6 +108,9 @@ func (c *enqueueCommand) do(given config.Credentials, kind string, payload any) 
 	client := harness.NewClient(origin, c.APIKey, nil)
 	_, err = client.CreateSession(ctx, harness.NewSession{ID: c.Session, EnvironmentID: c.EnvironmentID})
 	var answer *harness.AnswerError
+	if errors.As(err, &answer) && answer.HTTPStatus == http.StatusUnauthorized {
+		return fmt.Errorf("make the session: %w Give it with %s, or with --api-key", err, config.APIKeyVar)
+	}
 	if err != nil && !(errors.As(err, &answer) && answer.HTTPStatus == http.StatusConflict) {
 		return fmt.Errorf("make the session: %w", err)
 	}

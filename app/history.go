@@ -45,7 +45,7 @@ func (c *historyCommand) Run(g *global) error {
 	ctx := context.Background()
 	var holds []worker.Hold
 	err = withHistory(ctx, p, func(s *store.Store) (err error) {
-		holds, err = s.Find(ctx, q)
+		holds, err = pages(ctx, s, q)
 		return err
 	})
 	if err != nil {
@@ -58,6 +58,24 @@ func (c *historyCommand) Run(g *global) error {
 		return writeCSV(os.Stdout, holds)
 	}
 	return writeHistory(os.Stdout, holds)
+}
+
+// pages finds as much as was asked for: the store gives a page at a time.
+func pages(ctx context.Context, s *store.Store, q worker.HistoryQuery) ([]worker.Hold, error) {
+	var all []worker.Hold
+	for want := q.Limit; want > 0; want = q.Limit - len(all) {
+		page := q
+		page.Limit = want
+		if len(all) > 0 {
+			page.Before = all[len(all)-1].ID
+		}
+		found, err := s.Find(ctx, page)
+		if err != nil || len(found) == 0 {
+			return all, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
 }
 
 // withHistory opens the database of a data directory for a question. One that
@@ -141,8 +159,8 @@ type outcomeJSON struct {
 	Exit        int       `json:"exit"`
 	Signal      string    `json:"signal,omitempty"`
 	Reason      string    `json:"reason,omitempty"`
-	StartedAt   time.Time `json:"started_at"`
-	FinishedAt  time.Time `json:"finished_at"`
+	StartedAt   time.Time `json:"started_at,omitzero"`
+	FinishedAt  time.Time `json:"finished_at,omitzero"`
 	StdoutBytes int64     `json:"stdout_bytes"`
 	StderrBytes int64     `json:"stderr_bytes"`
 	Head        string    `json:"head"`

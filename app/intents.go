@@ -34,7 +34,7 @@ type stopCommand struct {
 }
 
 type pauseCommand struct {
-	For time.Duration `help:"Resume by itself after this long." placeholder:"D"`
+	For *time.Duration `help:"Resume by itself after this long." placeholder:"D"`
 }
 
 type resumeCommand struct{}
@@ -58,7 +58,7 @@ func (c *approveCommand) Run(g *global) error {
 		if err := client.Approve(ctx, c.ID, c.Code); err != nil {
 			return fmt.Errorf("approve %d: %w", c.ID, err)
 		}
-		fmt.Printf("Approved %d. It runs once the harness accepts; \"countersign tail %d\" follows it.\n", c.ID, c.ID)
+		fmt.Printf("Approved %d. It runs once the harness accepts; \"%s tail %d\" follows it.\n", c.ID, g.self(), c.ID)
 		return nil
 	})
 }
@@ -95,29 +95,39 @@ func (c *stopCommand) Run(g *global) error {
 			if err := client.StopAll(ctx); err != nil {
 				return fmt.Errorf("stop everything: %w", err)
 			}
-			fmt.Println("Stopping all that runs. Paused: \"countersign resume\" goes on.")
+			fmt.Printf("Stopping all that runs. Paused: \"%s resume\" goes on.\n", g.self())
 			return nil
 		}
 		if err := client.Stop(ctx, c.ID); err != nil {
-			return fmt.Errorf("stop %d: %w", c.ID, err)
+			return fmt.Errorf("stop %d: %w%s", c.ID, err, c.instead(ctx, client, g.self()))
 		}
 		fmt.Printf("Stopping %d.\n", c.ID)
 		return nil
 	})
 }
 
+// instead says what can be done with an item that waits, where nothing is to be
+// stopped.
+func (c *stopCommand) instead(ctx context.Context, client *control.Client, self string) string {
+	s, err := client.Status(ctx)
+	if v, ok := s.Find(c.ID); err != nil || !ok || v.Closed || v.Execution != worker.NotStarted {
+		return ""
+	}
+	return fmt.Sprintf(": \"%s decline %d\" declines it, \"%s release %d\" lets it go", self, c.ID, self, c.ID)
+}
+
 // Run implements the command.
 func (c *pauseCommand) Run(g *global) error {
-	if c.For != 0 {
-		if err := config.DurationWithin(c.For, time.Second, 7*24*time.Hour); err != nil {
+	if c.For != nil {
+		if err := config.DurationWithin(*c.For, time.Second, 7*24*time.Hour); err != nil {
 			return &config.Invalid{Name: "--for", Value: c.For.String(), Expected: err.Error()}
 		}
 	}
 	return g.asking(func(ctx context.Context, client *control.Client) error {
 		var until time.Time
-		words := "Paused. What runs goes on; \"countersign resume\" ends the pause."
-		if c.For != 0 {
-			until = time.Now().Add(c.For)
+		words := fmt.Sprintf("Paused. What runs goes on; \"%s resume\" ends the pause.", g.self())
+		if c.For != nil {
+			until = time.Now().Add(*c.For)
 			words = fmt.Sprintf("Paused until %s. What runs goes on.", until.Format("Mon 15:04:05"))
 		}
 		if err := client.Pause(ctx, until); err != nil {

@@ -5,9 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
+	"unicode"
 
 	"countersign/app/config"
 	"countersign/app/control"
+	"countersign/worker/safetext"
 
 	"github.com/adrg/xdg"
 	"github.com/gofrs/flock"
@@ -19,9 +22,15 @@ type place struct {
 	config string
 }
 
-// place finds the directories; nothing is made yet.
+// defaultPlace is where things are kept unless flags say otherwise.
+func defaultPlace() place {
+	return place{data: filepath.Join(xdg.DataHome, "countersign"), config: filepath.Join(xdg.ConfigHome, "countersign")}
+}
+
+// place finds the directories; nothing is made yet. A directory of configuration
+// that is named has to be there: a mistyped one would be an empty one.
 func (g *global) place() (place, error) {
-	p := place{data: filepath.Join(xdg.DataHome, "countersign"), config: filepath.Join(xdg.ConfigHome, "countersign")}
+	p := defaultPlace()
 	for _, dir := range []struct{ flag, given string }{{"--data-dir", g.DataDir}, {"--config-dir", g.ConfigDir}} {
 		if dir.given == "" {
 			continue
@@ -32,11 +41,30 @@ func (g *global) place() (place, error) {
 		}
 		if dir.flag == "--data-dir" {
 			p.data = abs
-		} else {
-			p.config = abs
+			continue
 		}
+		if info, err := os.Stat(abs); err != nil || !info.IsDir() {
+			return p, &config.Invalid{Name: dir.flag, Value: dir.given, Expected: "expected an existing directory"}
+		}
+		p.config = abs
 	}
 	return p, nil
+}
+
+// self is how this program is called again for the same data directory, to be
+// pasted into a shell.
+func (g *global) self() string {
+	p, err := g.place()
+	if g.DataDir == "" || err != nil || p.data == defaultPlace().data {
+		return "countersign"
+	}
+	dir := safetext.Line(p.data)
+	if strings.ContainsFunc(dir, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+:@%", r)
+	}) {
+		dir = "'" + strings.ReplaceAll(dir, "'", `'\''`) + "'"
+	}
+	return "countersign --data-dir " + dir
 }
 
 func (p place) database() string   { return filepath.Join(p.data, "countersign.db") }
@@ -60,7 +88,7 @@ func (e *inUse) Error() string {
 func (p place) open() (release func(), err error) {
 	for _, dir := range []string{p.data, p.config, p.outputs()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, fmt.Errorf("make the directory %s: %w", dir, err)
+			return nil, &config.Invalid{Name: p.flag(dir), Value: dir, Expected: "expected a directory that can be made and written to: " + err.Error()}
 		}
 	}
 	if err := control.Private(p.data); err != nil {
@@ -69,12 +97,20 @@ func (p place) open() (release func(), err error) {
 	lock := flock.New(filepath.Join(p.data, "lock"), flock.SetPermissions(0o600))
 	got, err := lock.TryLock()
 	if err != nil {
-		return nil, fmt.Errorf("lock the data directory %s: %w", p.data, err)
+		return nil, &config.Invalid{Name: "--data-dir", Value: p.data, Expected: "expected a directory that can be written to: " + err.Error()}
 	}
 	if !got {
 		return nil, &inUse{p.data}
 	}
 	return func() { lock.Close() }, nil
+}
+
+// flag is what names one of the directories on the command line.
+func (p place) flag(dir string) string {
+	if dir == p.config {
+		return "--config-dir"
+	}
+	return "--data-dir"
 }
 
 // keepCrashes has the runtime write a crash to a file in the data directory

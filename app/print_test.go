@@ -45,10 +45,10 @@ func TestWhatAnAgentWroteIsPrintedSafely(t *testing.T) {
 		Connections: []worker.ConnectionView{{Name: "c", Origin: "http://h", Detail: "\x1b[2Jdetail", WorkDir: "/w\x1b"}},
 	}}
 	var ps, show, history, csv, lines, asJSON bytes.Buffer
-	if err := writeStatus(&ps, status); err != nil {
+	if err := writeStatus(&ps, status, "countersign"); err != nil {
 		t.Fatal(err)
 	}
-	writeView(&show, view)
+	writeView(&show, view, "countersign")
 	holds := []worker.Hold{view.Hold}
 	for _, err := range []error{writeHistory(&history, holds), writeCSV(&csv, holds), writeJSONLines(&lines, holds)} {
 		if err != nil {
@@ -79,7 +79,7 @@ func TestWhatAnAgentWroteIsPrintedSafely(t *testing.T) {
 
 func TestShowDrawsTheWholeCommandAndTheCodeThatApprovesIt(t *testing.T) {
 	var out bytes.Buffer
-	writeView(&out, worker.View{Hold: nastyHold(), Word: worker.WordWaiting})
+	writeView(&out, worker.View{Hold: nastyHold(), Word: worker.WordWaiting}, "countersign")
 	for _, want := range []string{"\n  │ rm -rf x\n", "countersign approve 7 01234567\n", "work directory  /w\n", "environment     E="} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in %s", want, out.String())
@@ -101,5 +101,45 @@ func TestSinceIsADateATimeOrHowLongAgo(t *testing.T) {
 	}
 	if _, err := parseSince("-1h", now); err == nil {
 		t.Error("a time to come was taken")
+	}
+}
+
+func TestTimesThatThereAreNotAreLeftOutOfTheJSON(t *testing.T) {
+	h := nastyHold()
+	h.Outcome = &execute.Outcome{How: execute.Lost}
+	var out bytes.Buffer
+	if err := writeJSONLines(&out, []worker.Hold{h}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), "0001-01-01") {
+		t.Errorf("printed %s", out.String())
+	}
+}
+
+func TestAnAgeThatCannotBeKnownIsCalledSo(t *testing.T) {
+	v := worker.View{Age: time.Minute}
+	if got := age(v); got != "unknown" {
+		t.Errorf("without a time of creation: %s", got)
+	}
+	v.Item.CreatedAt = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	if got := age(v); got != "1m0s" {
+		t.Errorf("got %s", got)
+	}
+	v.Age = 227126 * time.Hour
+	if got := age(v); got != "unknown" {
+		t.Errorf("of a clock far off: %s", got)
+	}
+}
+
+func TestAnotherDataDirectoryIsPartOfWhatIsSuggested(t *testing.T) {
+	for dir, want := range map[string]string{
+		"":                   "countersign",
+		defaultPlace().data:  "countersign",
+		"/tmp/a b'c":         `countersign --data-dir '/tmp/a b'\''c'`,
+		"/tmp/plain-dir/d_1": "countersign --data-dir /tmp/plain-dir/d_1",
+	} {
+		if got := (&global{DataDir: dir}).self(); got != want {
+			t.Errorf("%q: got %s", dir, got)
+		}
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -23,10 +21,6 @@ type psCommand struct {
 	JSON bool `name:"json" help:"Print JSON."`
 }
 
-type showCommand struct {
-	ID worker.HoldID `arg:"" help:"The item's number, as ps lists it."`
-}
-
 // Run implements the command.
 func (c *psCommand) Run(g *global) error {
 	return g.asking(func(ctx context.Context, client *control.Client) error {
@@ -37,7 +31,7 @@ func (c *psCommand) Run(g *global) error {
 		if c.JSON {
 			return writeASCII(os.Stdout, listing(s))
 		}
-		return writeStatus(os.Stdout, s)
+		return writeStatus(os.Stdout, s, g.self())
 	})
 }
 
@@ -119,9 +113,9 @@ func items(views []worker.View) []itemJSON {
 	return out
 }
 
-// writeStatus draws what an instance holds. Everything an agent or a harness
+// writeStatus draws what an instance holds; self is how it is asked. Everything an agent or a harness
 // wrote goes through safetext.
-func writeStatus(w io.Writer, s control.Status) error {
+func writeStatus(w io.Writer, s control.Status, self string) error {
 	kind := "headless worker"
 	if s.Window {
 		kind = "window"
@@ -134,9 +128,9 @@ func writeStatus(w io.Writer, s control.Status) error {
 	case s.Snapshot.Paused && !s.Snapshot.PausedUntil.IsZero():
 		fmt.Fprintf(w, "Paused until %s.\n", s.Snapshot.PausedUntil.Local().Format("Mon 15:04:05"))
 	case s.Snapshot.Paused:
-		fmt.Fprintln(w, "Paused: \"countersign resume\" goes on.")
+		fmt.Fprintf(w, "Paused: \"%s resume\" goes on.\n", self)
 	case s.Snapshot.Away:
-		fmt.Fprintln(w, "Nobody answered: claiming has stopped. \"countersign resume\" goes on.")
+		fmt.Fprintf(w, "Nobody answered: claiming has stopped. \"%s resume\" goes on.\n", self)
 	}
 	for _, c := range s.Snapshot.Connections {
 		fmt.Fprintf(w, "%s: %s\n", safetext.Line(joinNonEmpty(" ", c.Origin, c.Environment)),
@@ -153,7 +147,7 @@ func writeStatus(w io.Writer, s control.Status) error {
 	for _, views := range [][]worker.View{s.Snapshot.Waiting, s.Snapshot.Running, s.Snapshot.Finished} {
 		for _, v := range views {
 			fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", v.ID, v.Word, safetext.Clip(v.Item.Kind, 12),
-				brief(v.Age), leaseLeft(v), decideLeft(v), safetext.Clip(v.Item.SessionID, 20), safetext.Clip(summary(v.Item), 80))
+				age(v), leaseLeft(v), decideLeft(v), safetext.Clip(v.Item.SessionID, 20), safetext.Clip(summary(v.Item), 80))
 			rows++
 		}
 	}
@@ -192,92 +186,14 @@ func decideLeft(v worker.View) string {
 	return brief(v.DecisionLeft)
 }
 
+// age is how long ago the session asked. What a harness says of that cannot
+// always be had, or believed.
+func age(v worker.View) string {
+	if v.Item.CreatedAt.IsZero() || v.Age > 365*24*time.Hour {
+		return "unknown"
+	}
+	return brief(v.Age)
+}
+
 // brief writes a duration in whole seconds.
 func brief(d time.Duration) string { return d.Round(time.Second).String() }
-
-// Run implements the command.
-func (c *showCommand) Run(g *global) error {
-	return g.asking(func(ctx context.Context, client *control.Client) error {
-		s, err := client.Status(ctx)
-		if err != nil {
-			return err
-		}
-		v, ok := s.Find(c.ID)
-		if !ok {
-			return fmt.Errorf("show %d: %w; \"countersign history\" has what is over", c.ID, worker.ErrNoHold)
-		}
-		writeView(os.Stdout, v)
-		return nil
-	})
-}
-
-// writeView draws one item whole, as a decision needs it.
-func writeView(w io.Writer, v worker.View) {
-	line := func(name, value string) {
-		if value != "" {
-			fmt.Fprintf(w, "%-15s %s\n", name, safetext.Line(value))
-		}
-	}
-	line("item", fmt.Sprintf("%d (%s)", v.ID, v.Item.ID))
-	line("accept status", v.Word)
-	line("asked by", v.Item.SessionID)
-	line("harness", joinNonEmpty(" ", v.Origin, v.Environment))
-	line("age", brief(v.Age))
-	line("lease", leaseLeft(v))
-	line("decide within", decideLeft(v))
-	line("decided by", v.DecidedBy)
-	line("words", v.Words)
-	line("work directory", v.WorkDir)
-	line("kind", v.Item.Kind)
-	t, err := execute.Decode(v.Item.Kind, v.Item.Payload)
-	if err != nil {
-		line("cannot be done", err.Error())
-		block(w, "payload", string(v.Item.Payload))
-	} else {
-		writeTask(w, line, t)
-	}
-	if o := v.Outcome; o != nil {
-		line("outcome", joinNonEmpty(": ", string(o.How), o.Reason))
-		if v.Item.Kind == wire.KindExec {
-			line("exit", fmt.Sprint(o.Exit))
-		}
-	}
-	fmt.Fprintln(w, "\nsteps")
-	for _, e := range v.Steps {
-		fmt.Fprintf(w, "  %s  %s\n", e.At.Local().Format("15:04:05"), safetext.Line(joinNonEmpty(": ", string(e.Step), e.Reason)))
-	}
-	if v.Decision == worker.Undecided && err == nil {
-		fmt.Fprintf(w, "\nTo approve exactly this:  countersign approve %d %s\n", v.ID, control.Code(v))
-		fmt.Fprintf(w, "To decline it:            countersign decline %d --message \"why\"\n", v.ID)
-	}
-}
-
-func writeTask(w io.Writer, line func(name, value string), t execute.Task) {
-	line("in", t.Cwd)
-	line("path", t.Path)
-	if t.TimeLimit > 0 {
-		line("time limit", t.TimeLimit.String())
-	}
-	var names []string
-	for name := range t.Env {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		line("environment", name+"="+t.Env[name])
-	}
-	switch t.Kind {
-	case wire.KindExec:
-		block(w, "command", t.Command)
-	case wire.KindWrite:
-		block(w, "content", t.Content)
-	}
-}
-
-// block draws a text of several lines; the bar keeps it apart from ours.
-func block(w io.Writer, name, text string) {
-	fmt.Fprintf(w, "\n%s\n", name)
-	for line := range strings.SplitSeq(safetext.Block(text), "\n") {
-		fmt.Fprintf(w, "  │ %s\n", line)
-	}
-}

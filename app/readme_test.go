@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"countersign/app/config"
-
-	"github.com/alecthomas/kong"
 )
 
 func TestTheReadmeNamesEveryCommandAndFlag(t *testing.T) {
@@ -16,7 +14,7 @@ func TestTheReadmeNamesEveryCommandAndFlag(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(readme)
-	parser, err := kong.New(new(commandLine))
+	parser, err := newParser(new(commandLine), config.Credentials{})
 	if err != nil {
 		t.Fatal(err)
 	}

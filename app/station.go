@@ -25,6 +25,7 @@ type assembly struct {
 	place      place
 	fromFile   config.Config      // as the file says it
 	config     config.Config      // and as it is in force: flags may give the connection
+	flagged    bool               // they do
 	given      config.Credentials // from flags or the process environment
 	keyring    config.Keyring     // where else to look for them
 	approveAll bool
@@ -105,7 +106,7 @@ func (s *station) connect(ctx context.Context) error {
 func (s *station) engine(ctx context.Context, c config.Connection, env []string, paused bool) (*worker.Engine, error) {
 	dir, err := config.CheckWorkDir(c.WorkDir, s.place.own()...)
 	if err != nil {
-		return nil, &config.Invalid{Name: "workdir", Value: fmt.Sprintf("%q", c.WorkDir), Expected: err.Error()}
+		return nil, &config.Invalid{Name: "the work directory of " + c.Name, Value: fmt.Sprintf("%q", c.WorkDir), Expected: err.Error()}
 	}
 	given := s.given
 	if len(s.config.Connections) > 1 && given != (config.Credentials{}) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ type tailCommand struct {
 
 const (
 	tailEvery = 200 * time.Millisecond
-	tailLines = 500 // at once
+	tailLines = 4096 // at once
 )
 
 // Run implements the command.
@@ -35,7 +36,7 @@ func (c *tailCommand) Run(g *global) error {
 	defer cancel(nil)
 	client := control.NewClient(p.data)
 	defer client.Close()
-	tail := follower{stdout: os.Stdout, stderr: os.Stderr}
+	tail := follower{stdout: bufio.NewWriter(os.Stdout), stderr: bufio.NewWriter(os.Stderr)}
 	defer tail.close()
 	for waits := false; ; {
 		h, over, err := c.find(ctx, client, p)
@@ -85,14 +86,14 @@ func (c *tailCommand) find(ctx context.Context, client *control.Client, p place)
 		return err
 	})
 	if err != nil {
-		return h, false, fmt.Errorf("tail %d: %w", c.ID, err)
+		return h, false, unheld("tail", c.ID, err)
 	}
 	return h, true, nil
 }
 
 // follower prints a transcript as it grows.
 type follower struct {
-	stdout, stderr *os.File
+	stdout, stderr *bufio.Writer // empty between two batches
 	transcript     *execute.Transcript
 	next           int
 }
@@ -119,10 +120,17 @@ func (f *follower) more(path string) error {
 		if len(lines) == 0 {
 			return nil
 		}
+		last := f.stdout
 		for _, l := range lines {
 			to := f.stdout
 			if l.Stderr {
 				to = f.stderr
+			}
+			if to != last { // a terminal shows both: in their order
+				if err := last.Flush(); err != nil {
+					return err
+				}
+				last = to
 			}
 			clipped := ""
 			if l.Clipped > 0 {
@@ -131,6 +139,9 @@ func (f *follower) more(path string) error {
 			fmt.Fprintln(to, safetext.Line(string(l.Text))+clipped)
 		}
 		f.next += len(lines)
+		if err := last.Flush(); err != nil {
+			return err
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ type workerCommand struct {
 	EnvironmentID   string         `help:"Environment to claim for." placeholder:"E"`
 	EnvironmentKey  string         `help:"Its key. Others on this machine can see it here: better give MANAGED_AGENTS_ENVIRONMENT_KEY." placeholder:"K"`
 	APIKey          string         `name:"api-key" help:"API key. Others on this machine can see it here: better give MANAGED_AGENTS_API_KEY." placeholder:"K"`
-	WorkerID        string         `help:"Instead of the one kept in the data directory. It must be unique: two workers of one id run work twice." placeholder:"W"`
+	WorkerID        *string        `help:"Instead of the one kept in the data directory. It must be unique: two workers of one id run work twice." placeholder:"W"`
 	Once            bool           `help:"Claim one item, see it through, and end."`
 	IntervalMS      *int           `name:"interval-ms" help:"Time between polls; 250 while there is work and 1000 when idle, unless given." placeholder:"N"`
 	LeaseMS         *int           `name:"lease-ms" help:"The harness's lease window; 60000 unless given." placeholder:"N"`
@@ -45,8 +45,8 @@ func (c *workerCommand) Run(g *global, given config.Credentials) error {
 		return err
 	}
 	defer s.close()
-	if c.WorkerID != "" {
-		s.log.Warn("--worker-id is given: it must be unique; two workers of one id run work twice", "worker-id", c.WorkerID)
+	if a.workerID != "" {
+		s.log.Warn("--worker-id is given: it must be unique; two workers of one id run work twice", "worker-id", a.workerID)
 	}
 	if a.approveAll {
 		s.log.Warn("--approve all is on: everything that the harness accepts runs unasked")
@@ -58,9 +58,15 @@ func (c *workerCommand) Run(g *global, given config.Credentials) error {
 
 // assemble checks what was given, before anything is made or claimed.
 func (c *workerCommand) assemble(g *global, given config.Credentials) (a assembly, err error) {
-	a = assembly{workerID: c.WorkerID, once: c.Once, grace: c.Grace, given: given}
+	a = assembly{once: c.Once, grace: c.Grace, given: given}
 	if a.approveAll, err = c.check(); err != nil {
 		return a, err
+	}
+	if c.WorkerID != nil {
+		if err := config.OneLine(*c.WorkerID, "a worker id", 256); err != nil {
+			return a, &config.Invalid{Name: "--worker-id", Value: fmt.Sprintf("%q", *c.WorkerID), Expected: err.Error()}
+		}
+		a.workerID = *c.WorkerID
 	}
 	if err := a.fromGlobal(g); err != nil {
 		return a, err
@@ -76,29 +82,17 @@ func (c *workerCommand) assemble(g *global, given config.Credentials) (a assembl
 		if err != nil {
 			return a, err
 		}
-		a.config.Connections = []config.Connection{conn}
+		a.config.Connections, a.flagged = []config.Connection{conn}, true
 	} else if err := c.onlyWithHarness(); err != nil {
 		return a, err
 	}
 	switch n := len(a.config.Connections); {
 	case n == 0:
 		return a, &config.Invalid{Name: "--harness", Expected: fmt.Sprintf("missing, and %s has no [[connection]]; expected the address of a harness", a.place.configFile())}
-	case n > 1 && (c.WorkerID != "" || c.Once):
+	case n > 1 && (a.workerID != "" || c.Once):
 		return a, &config.Invalid{Name: "--worker-id and --once", Expected: "expected with one connection only; config.toml has several"}
 	}
-	for _, conn := range a.config.Connections {
-		if _, err := config.CheckWorkDir(conn.WorkDir, a.place.own()...); err != nil {
-			return a, &config.Invalid{Name: c.workdirName(), Value: conn.WorkDir, Expected: err.Error()}
-		}
-	}
-	return a, nil
-}
-
-func (c *workerCommand) workdirName() string {
-	if c.Harness != "" {
-		return "--workdir"
-	}
-	return "connection.workdir"
+	return a, a.checkWorkDirs()
 }
 
 // connection is the one that the flags describe.
@@ -114,6 +108,14 @@ func (c *workerCommand) connection() (config.Connection, error) {
 	conn.Harness, conn.WorkDir, conn.EnvironmentID = origin, c.Workdir, c.EnvironmentID
 	if u, err := url.Parse(origin); err == nil {
 		conn.Name = u.Host
+	}
+	if c.EnvironmentID != "" {
+		if err := config.OneLine(c.EnvironmentID, "an environment id", 256); err != nil {
+			return conn, &config.Invalid{Name: "--environment-id", Value: fmt.Sprintf("%q", c.EnvironmentID), Expected: err.Error()}
+		}
+	}
+	if c.IntervalMS != nil && *c.IntervalMS == 0 { // which would be the engine's choice
+		return conn, &config.Invalid{Name: "--interval-ms", Value: "0", Expected: config.IntWithin(0, 1, config.MaxIntervalMS).Error()}
 	}
 	for _, n := range []struct {
 		given *int
@@ -147,6 +149,22 @@ func (c *workerCommand) onlyWithHarness() error {
 	} {
 		if given {
 			return &config.Invalid{Name: name, Expected: "expected together with --harness; the connections of config.toml have their own"}
+		}
+	}
+	return nil
+}
+
+// checkWorkDirs refuses a work directory that cannot be used, before anything is
+// made.
+func (a *assembly) checkWorkDirs() error {
+	for i, conn := range a.config.Connections {
+		_, err := config.CheckWorkDir(conn.WorkDir, a.place.own()...)
+		switch {
+		case err == nil:
+		case a.flagged:
+			return &config.Invalid{Name: "--workdir", Value: conn.WorkDir, Expected: err.Error()}
+		default:
+			return config.At(a.place.configFile(), i, "workdir", conn.Name, conn.WorkDir, err)
 		}
 	}
 	return nil

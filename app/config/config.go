@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // FileName is the name of the configuration file in the configuration
@@ -150,6 +152,15 @@ func IntWithin(n, low, high int) error {
 	return nil
 }
 
+// OneLine returns an error that says what is expected unless s is a text of at
+// most most bytes without control characters.
+func OneLine(s, what string, most int) error {
+	if s == "" || len(s) > most || !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
+		return fmt.Errorf("expected %s: one line of 1 to %d bytes of text", what, most)
+	}
+	return nil
+}
+
 // DurationWithin returns an error that says what is expected unless
 // low ≤ d ≤ high.
 func DurationWithin(d, low, high time.Duration) error {
@@ -182,7 +193,7 @@ func (c Connection) Check(name func(key string) string) error {
 		{"max-held", c.MaxHeld, IntWithin(c.MaxHeld, 1, maxHeld)},
 		{"max-running", c.MaxRunning, IntWithin(c.MaxRunning, 1, maxRunning)},
 		{"lease-ms", c.Lease.Milliseconds(), IntWithin(int(c.Lease.Milliseconds()), minLeaseMS, maxLeaseMS)},
-		{"interval-ms", c.Interval.Milliseconds(), IntWithin(int(c.Interval.Milliseconds()), 0, maxIntervalMS)},
+		{"interval-ms", c.Interval.Milliseconds(), IntWithin(int(c.Interval.Milliseconds()), 0, MaxIntervalMS)},
 		{"decision-timeout", c.DecisionTimeout, DurationWithin(c.DecisionTimeout, minDecision, maxDecision)},
 	} {
 		if f.err != nil {
@@ -192,14 +203,17 @@ func (c Connection) Check(name func(key string) string) error {
 	return nil
 }
 
+// MaxIntervalMS is the longest time between polls that can be asked for, in
+// milliseconds.
+const MaxIntervalMS = 60_000
+
 // What a value may be. A lease shorter than a fifth of a second could not be
 // renewed in time on a busy machine.
 const (
-	maxHeld       = 1000
-	maxRunning    = 64
-	minLeaseMS    = 200
-	maxLeaseMS    = 3_600_000
-	maxIntervalMS = 60_000
-	minDecision   = time.Second
-	maxDecision   = 24 * time.Hour
+	maxHeld     = 1000
+	maxRunning  = 64
+	minLeaseMS  = 200
+	maxLeaseMS  = 3_600_000
+	minDecision = time.Second
+	maxDecision = 24 * time.Hour
 )

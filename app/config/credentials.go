@@ -138,7 +138,7 @@ func readCredentials(path, connection string) (Credentials, error) {
 		return Credentials{}, fmt.Errorf("read the credentials: %w", err)
 	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return Credentials{}, fmt.Errorf("%s can be opened by others (mode %04o); run: chmod 0600 %s", path, info.Mode().Perm(), path)
+		return Credentials{}, &Invalid{File: path, Expected: fmt.Sprintf("can be opened by others (mode %04o); run: chmod 0600 %s", info.Mode().Perm(), path)}
 	}
 	if info.Size() > maxFile {
 		return Credentials{}, &Invalid{File: path, Expected: "expected a text file of at most 1 MB"}

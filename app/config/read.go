@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -72,6 +73,18 @@ func Parse(name string, text []byte) (Config, error) {
 	return c, nil
 }
 
+// At is the error of a value of the connection at index i of a configuration
+// file that was read well: what is wrong with it can be seen only where it is
+// used. name is the connection's.
+func At(file string, i int, key, name, value string, wrong error) *Invalid {
+	bad := &Invalid{File: file, Name: fmt.Sprintf("connection.%s of %q", key, name), Value: fmt.Sprintf("%q", value), Expected: wrong.Error()}
+	if text, err := os.ReadFile(file); err == nil {
+		r := reader{lines: locate(text)}
+		bad.Line = r.line(fmt.Sprintf("connection[%d].%s", i, key))
+	}
+	return bad
+}
+
 // reader collects what is wrong with one file.
 type reader struct {
 	file  string
@@ -129,14 +142,14 @@ func (r *reader) connection(path string, t map[string]any) Connection {
 	c := DefaultConnection()
 	before := len(r.errs)
 	r.table(path, t, map[string]setter{
-		"name":             text(&c.Name, "a name of one line", 64),
+		"name":             text(&c.Name, "a name", 64),
 		"harness":          origin(&c.Harness),
 		"environment-id":   text(&c.EnvironmentID, "an environment id", 256),
-		"workdir":          text(&c.WorkDir, "the path of a directory", 4096),
+		"workdir":          directory(&c.WorkDir),
 		"max-held":         integer(&c.MaxHeld, 1, maxHeld),
 		"max-running":      integer(&c.MaxRunning, 1, maxRunning),
 		"lease-ms":         milliseconds(&c.Lease, minLeaseMS, maxLeaseMS),
-		"interval-ms":      milliseconds(&c.Interval, 0, maxIntervalMS),
+		"interval-ms":      milliseconds(&c.Interval, 1, MaxIntervalMS),
 		"decision-timeout": duration(&c.DecisionTimeout, minDecision, maxDecision),
 	})
 	if len(r.errs) > before {
@@ -220,11 +233,23 @@ func sortedKeys(m map[string]setter) []string {
 
 func text(to *string, what string, most int) setter {
 	return func(v any) error {
-		s, ok := v.(string)
-		if !ok || s == "" || len(s) > most || strings.ContainsAny(s, "\x00\r\n") {
-			return fmt.Errorf("expected %s", what)
-		}
+		s, _ := v.(string)
 		*to = s
+		return OneLine(s, what, most)
+	}
+}
+
+// directory takes a path that does not depend on where Countersign is started.
+func directory(to *string) setter {
+	return func(v any) error {
+		s, _ := v.(string)
+		*to = s
+		if err := OneLine(s, "the path of a directory", 4096); err != nil {
+			return err
+		}
+		if !filepath.IsAbs(s) && !strings.HasPrefix(s, "~/") {
+			return errors.New("expected an absolute path, or one that begins with ~/")
+		}
 		return nil
 	}
 }

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"countersign/app/control"
+	"countersign/store"
+	"countersign/worker"
+	"countersign/worker/api/wire"
+	"countersign/worker/execute"
+	"countersign/worker/safetext"
+)
+
+type showCommand struct {
+	ID worker.HoldID `arg:"" help:"The item's number, as ps or history lists it."`
+}
+
+// Run implements the command. An item that is not held any more is shown from
+// the history.
+func (c *showCommand) Run(g *global) error {
+	return g.asking(func(ctx context.Context, client *control.Client) error {
+		s, err := client.Status(ctx)
+		var none *control.NotRunning
+		if err != nil && !errors.As(err, &none) {
+			return err
+		}
+		if v, ok := s.Find(c.ID); ok {
+			writeView(os.Stdout, v, g.self())
+			return nil
+		}
+		p, placeErr := g.place()
+		if placeErr != nil {
+			return placeErr
+		}
+		if _, missing := os.Stat(p.database()); missing != nil && none != nil {
+			return err
+		}
+		v, err := past(ctx, p, c.ID)
+		if err != nil {
+			return unheld("show", c.ID, err)
+		}
+		writeView(os.Stdout, v, "")
+		return nil
+	})
+}
+
+// past reads an item from the history, as it was left.
+func past(ctx context.Context, p place, id worker.HoldID) (v worker.View, err error) {
+	err = withHistory(ctx, p, func(s *store.Store) (err error) {
+		if v.Hold, err = s.Hold(ctx, id); err != nil {
+			return err
+		}
+		v.Word = v.Hold.Status()
+		v.Steps, err = s.Entries(ctx, id)
+		return err
+	})
+	return v, err
+}
+
+// unheld says why a command can do nothing with an item of the history.
+func unheld(command string, id worker.HoldID, err error) error {
+	if errors.Is(err, store.ErrNoHold) {
+		return fmt.Errorf("%s %d: no item of this number was ever held here; \"countersign history\" lists what was", command, id)
+	}
+	return fmt.Errorf("%s %d: %w", command, id, err)
+}
+
+// writeView draws one item whole, as a decision needs it. self is how the
+// instance that holds it is asked; "" where none does.
+func writeView(w io.Writer, v worker.View, self string) {
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(w, "%-15s %s\n", name, safetext.Line(value))
+		}
+	}
+	line("item", fmt.Sprintf("%d (%s)", v.ID, v.Item.ID))
+	line("accept status", v.Word)
+	line("asked by", v.Item.SessionID)
+	line("harness", joinNonEmpty(" ", v.Origin, v.Environment))
+	line("claimed", v.OpenedAt.Local().Format(time.DateTime))
+	if self != "" && !v.Closed {
+		line("age", age(v))
+		line("lease", leaseLeft(v))
+		line("decide within", decideLeft(v))
+	}
+	line("decision", joinNonEmpty(" by ", string(v.Decision), v.DecidedBy))
+	line("words", v.Words)
+	line("work directory", v.WorkDir)
+	line("kind", v.Item.Kind)
+	t, err := execute.Decode(v.Item.Kind, v.Item.Payload)
+	if err != nil {
+		line("cannot be done", err.Error())
+		block(w, "payload", string(v.Item.Payload))
+	} else {
+		writeTask(w, line, t)
+	}
+	if v.Outcome != nil {
+		fmt.Fprintln(w)
+		writeOutcome(w, line, v)
+	}
+	fmt.Fprintln(w, "\nsteps")
+	for _, e := range v.Steps {
+		fmt.Fprintf(w, "  %s  %s\n", e.At.Local().Format(time.DateTime), safetext.Line(joinNonEmpty(": ", string(e.Step), e.Reason)))
+	}
+	if self != "" && v.Decision == worker.Undecided && err == nil {
+		fmt.Fprintf(w, "\nTo approve exactly this:  %s approve %d %s\n", self, v.ID, control.Code(v))
+		fmt.Fprintf(w, "To decline it:            %s decline %d --message \"why\"\n", self, v.ID)
+	}
+}
+
+func writeOutcome(w io.Writer, line func(name, value string), v worker.View) {
+	o := v.Outcome
+	line("outcome", joinNonEmpty(": ", string(o.How), o.Reason))
+	if v.Item.Kind == wire.KindExec {
+		line("exit", fmt.Sprint(o.Exit))
+		line("output", fmt.Sprintf("%d bytes on stdout, %d on stderr", o.StdoutBytes, o.StderrBytes))
+	}
+	if !o.StartedAt.IsZero() {
+		line("started", o.StartedAt.Local().Format(time.DateTime))
+	}
+	if !o.FinishedAt.IsZero() {
+		line("finished", o.FinishedAt.Local().Format(time.DateTime))
+	}
+	line("report", string(v.Delivery))
+	if o.Head != "" {
+		block(w, "its output begins", o.Head)
+	}
+}
+
+func writeTask(w io.Writer, line func(name, value string), t execute.Task) {
+	line("in", t.Cwd)
+	line("path", t.Path)
+	if t.TimeLimit > 0 {
+		line("time limit", t.TimeLimit.String())
+	}
+	var names []string
+	for name := range t.Env {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		line("environment", name+"="+t.Env[name])
+	}
+	switch t.Kind {
+	case wire.KindExec:
+		block(w, "command", t.Command)
+	case wire.KindWrite:
+		block(w, "content", t.Content)
+	}
+}
+
+// block draws a text of several lines; the bar keeps it apart from ours.
+func block(w io.Writer, name, text string) {
+	fmt.Fprintf(w, "\n%s\n", name)
+	for line := range strings.SplitSeq(safetext.Block(text), "\n") {
+		fmt.Fprintf(w, "  │ %s\n", line)
+	}
+}
