@@ -21,12 +21,14 @@ const (
 // on. It is understood only if why is "".
 type script struct {
 	why   string // why it is not understood; its parts then only help to tell
+	whole bool   // that is about all of it, not about one of its parts
 	parts []part
 }
 
 // A part is one simple command of a script with its redirections.
 type part struct {
 	text    string   // as written
+	call    string   // the same without redirections; "" for what is no simple command
 	op      string   // what stands before it: "", "&&", "||", "|", ";", "&" or "newline"
 	words   []string // after unquoting: the program, then its arguments
 	assigns []assign
@@ -50,11 +52,11 @@ func (r redir) writes() bool { return r.op != "<" && r.op != ">&" }
 // understand reads a command in both dialects.
 func understand(command string) script {
 	if why := strange(command); why != "" {
-		return script{why: why}
+		return script{why: why, whole: true}
 	}
 	posix, err := parse(command, syntax.LangPOSIX)
 	if err != nil {
-		return script{why: "it cannot be read as a POSIX shell command: " + parseReason(err)}
+		return script{why: "it cannot be read as a POSIX shell command: " + parseReason(err), whole: true}
 	}
 	s := readFile(command, posix)
 	if s.why != "" {
@@ -62,10 +64,10 @@ func understand(command string) script {
 	}
 	bash, err := parse(command, syntax.LangBash)
 	if err != nil {
-		return script{why: "it cannot be read as a Bash command: " + parseReason(err), parts: s.parts}
+		return script{why: "it cannot be read as a Bash command: " + parseReason(err), whole: true, parts: s.parts}
 	}
 	if b := readFile(command, bash); b.why != "" || !sameParts(s.parts, b.parts) {
-		s.why = "a POSIX shell and Bash would read it differently"
+		s.why, s.whole = "a POSIX shell and Bash would read it differently", true
 	}
 	return s
 }
@@ -178,7 +180,7 @@ func parseReason(err error) string {
 type reader struct {
 	src   string
 	parts []part
-	why   string
+	why   string // why the whole is not understood
 }
 
 func readFile(src string, f *syntax.File) script {
@@ -198,7 +200,13 @@ func readFile(src string, f *syntax.File) script {
 	if len(r.parts) == 0 {
 		r.refuse("it has no command in it")
 	}
-	return script{why: r.why, parts: r.parts}
+	s := script{why: r.why, whole: r.why != "", parts: r.parts}
+	for _, p := range r.parts {
+		if s.why == "" {
+			s.why = p.why
+		}
+	}
+	return s
 }
 
 func (r *reader) refuse(why string) {
@@ -257,7 +265,6 @@ func (r *reader) simple(p pending) {
 	for _, rd := range s.Redirs {
 		r.redirect(rd, &pt)
 	}
-	r.refuse(pt.why)
 	r.parts = append(r.parts, pt)
 }
 
@@ -306,6 +313,7 @@ func kindOf(cmd syntax.Command) string {
 }
 
 func (r *reader) call(c *syntax.CallExpr, pt *part) {
+	pt.call = r.between(c.Pos().Offset(), c.End().Offset())
 	for _, a := range c.Assigns {
 		if a.Append || a.Index != nil || a.Array != nil || a.Naked {
 			pt.refuse("it has an assignment of Bash's own")

@@ -22,7 +22,11 @@ func (j *judging) exec() []Part {
 		s = understand(j.item.Command)
 	}
 	parts, commands := j.parts(s)
-	return j.searched(s, parts, commands)
+	parts = j.searched(s, parts, commands)
+	if s.why != "" && !slices.ContainsFunc(parts, func(p Part) bool { return p.Verdict != Allow }) {
+		parts = append(parts, Part{Text: j.item.Command, Verdict: Ask, Reason: s.why})
+	}
+	return parts
 }
 
 // parts judges the parts that are understood, or says for each why none is. The
@@ -40,11 +44,11 @@ func (j *judging) parts(s script) ([]Part, map[string]int) {
 		}
 		b.before(pt)
 		switch {
-		case s.why != "":
+		case s.whole:
 			v.Reason = s.why
-			if pt.why != "" {
-				v.Reason = pt.why
-			}
+		case pt.why != "":
+			v.Reason = pt.why
+			b.started = true
 		case b.why != "":
 			v.Reason = b.why
 		case isCd(pt):
@@ -54,6 +58,9 @@ func (j *judging) parts(s script) ([]Part, map[string]int) {
 			j.simple(pt, b.all(), &v)
 		}
 		commands[pt.text] = len(out)
+		if pt.call != "" {
+			commands[pt.call] = len(out)
+		}
 		out = append(out, v)
 		for _, r := range pt.redirs {
 			if p, ok := j.redirect(r, b.all()); ok {
