@@ -30,6 +30,7 @@ func TestNothingRunsTwiceAndNothingIsLostWhateverHappens(t *testing.T) {
 					generation: generation,
 					lease:      rapid.SampledFrom([]time.Duration{time.Minute, 12 * time.Second}).Draw(rt, "lease"),
 					asks:       []bool{rapid.Bool().Draw(rt, "first asks"), rapid.Bool().Draw(rt, "second asks")},
+					alone:      rapid.Bool().Draw(rt, "alone"),
 					ends:       rapid.Bool().Draw(rt, "sessions end"),
 					steps:      rapid.SliceOfN(rapid.Custom(drawStep), 20, 60).Draw(rt, "steps"),
 				}
@@ -61,6 +62,7 @@ type play struct {
 	generation harness.Generation
 	lease      time.Duration // of the harness; the machines believe in a minute
 	asks       []bool        // by machine: whether an operator is asked
+	alone      bool          // whether the second machine is down at first
 	ends       bool          // whether the sessions end before the calm
 	steps      []step
 }
@@ -126,6 +128,9 @@ func below(t *rapid.T, n int) (drawn int) {
 func (p play) perform(rt *rapid.T, w *world) {
 	for _, m := range w.machines {
 		m.start()
+	}
+	if p.alone {
+		w.machines[1].life.kill()
 	}
 	for _, s := range p.steps {
 		synctest.Wait()
