@@ -90,12 +90,16 @@ func isOwn(ctx *Context, p string) bool {
 // deniedPath returns the rule that denies a path, as resolved or as spelled.
 func (j *judging) deniedPath(kind, abs, spelled string) string {
 	root := j.r.ctx.Root
+	both := []string{abs, spelled}
+	if abs == spelled {
+		both = both[:1]
+	}
 	for _, ru := range j.r.rules {
 		if len(ru.denyPaths) == 0 || !ru.kinds[kind] || !ru.applies(j.item, j.now) {
 			continue
 		}
 		for _, g := range ru.denyPaths {
-			for _, p := range []string{abs, spelled} {
+			for _, p := range both {
 				if g.absolute() && g.match(p) || !g.absolute() && inside(root, p) && g.match(relative(root, p)) {
 					return ru.name
 				}

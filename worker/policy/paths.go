@@ -119,7 +119,7 @@ func hasGit(rel string) bool {
 type glob struct {
 	text     string
 	segments []string
-	must     string // a name without wildcards that every match has, or ""
+	must     string // what every match has in it; it keeps most comparisons short
 	fold     bool
 }
 
@@ -148,8 +148,12 @@ func parseGlob(text string, fold bool) (glob, error) {
 		if _, err := path.Match(s, ""); err != nil {
 			return g, fmt.Errorf("%q is not a path pattern", g.text)
 		}
-		if !strings.ContainsAny(s, `*?[\`) && len(s) > len(g.must) {
-			g.must = s
+		if !strings.ContainsAny(s, `[\`) {
+			for run := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == '*' || r == '?' }) {
+				if len(run) > len(g.must) {
+					g.must = run
+				}
+			}
 		}
 		g.segments = append(g.segments, s)
 	}
