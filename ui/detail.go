@@ -36,6 +36,7 @@ type detail struct {
 	doc, steps       *textView
 	out              *output
 	outcome          *widget.Label
+	ended            *container.Scroll // around the outcome
 	panes            *panes
 	buttons          *fyne.Container
 	approve, decline *button
@@ -48,6 +49,7 @@ type detail struct {
 	unfit     error     // why it cannot be decoded into a task
 	since     time.Time // when it came before the operator's eyes
 	stepCount int
+	row       buttonsShown
 }
 
 // newDetail makes a detail; do is nil where nothing can be done.
@@ -66,22 +68,23 @@ func newDetail(u *UI, k *keys, onScreen func() bool, do func(action)) *detail {
 	d.facts = newFactGrid()
 	d.outcome = widget.NewLabel("")
 	d.outcome.Wrapping = fyne.TextWrapWord
-	d.outcome.Hide()
 	head := container.NewBorder(nil, nil,
 		container.NewHBox(d.kind, d.name, d.mark, container.NewCenter(d.word)),
 		d.left)
 	d.panes = &panes{doc: d.doc, steps: d.steps, out: d.out}
 	d.out.cameOrWent = d.panes.layoutAgain
 	d.panes.box = container.New(d.panes, d.doc.themed(), d.out.root, d.steps.themed())
-	top := container.NewVBox(head, d.facts.box, d.outcome)
-	d.buttons = d.row(do)
-	d.whole = container.NewBorder(container.NewPadded(top), d.buttons, nil, nil, d.panes.box)
+	d.buttons = d.makeButtons(do)
+	d.ended = container.NewVScroll(d.outcome)
+	d.ended.Hide()
+	s := sheet{container.NewPadded(head), container.NewVScroll(container.NewPadded(d.facts.box)), d.ended, d.panes.box, d.buttons}
+	d.whole = container.New(s, s.objects()...)
 	d.whole.Hide()
 	d.root = container.New(narrowable{}, d.whole)
 	return d
 }
 
-func (d *detail) row(do func(action)) *fyne.Container {
+func (d *detail) makeButtons(do func(action)) *fyne.Container {
 	if do == nil {
 		return container.NewHBox()
 	}
@@ -157,8 +160,10 @@ func (d *detail) drawHead(v worker.View, s section) {
 	setIcon(d.kind, kindIcon(v.Item.Kind), theme.ColorNameForeground)
 	icon, tone := statusIcon(v.Word)
 	setIcon(d.mark, icon, tone)
-	d.word.Text, d.word.Color, d.word.TextSize = v.Word, colour(tone), theme.TextSize()
-	canvas.Refresh(d.word)
+	if ink := colour(tone); d.word.Text != v.Word || d.word.Color != ink || d.word.TextSize != theme.TextSize() {
+		d.word.Text, d.word.Color, d.word.TextSize = v.Word, ink, theme.TextSize()
+		canvas.Refresh(d.word)
+	}
 	left := ""
 	if v.Decision == worker.Undecided && s == waiting && v.DecisionLeft > 0 {
 		left = "expires in " + countdown(v.DecisionLeft)
@@ -188,7 +193,11 @@ func (d *detail) drawOutcome(v worker.View) {
 		return
 	}
 	d.outcome.SetText(words)
-	d.outcome.Hidden = words == ""
+	if words == "" {
+		d.ended.Hide()
+	} else {
+		d.ended.Show()
+	}
 	d.whole.Refresh()
 }
 
@@ -221,7 +230,16 @@ func (d *detail) enable() {
 		d.buttons.Hidden = none
 		d.whole.Refresh()
 	}
-	d.buttons.Refresh()
+	if row := (buttonsShown{d.section, label}); row != d.row {
+		d.row = row
+		d.buttons.Refresh()
+	}
+}
+
+// buttonsShown is what decides which buttons there are and how wide.
+type buttonsShown struct {
+	section section
+	label   string
 }
 
 // shownNow restarts the reading time.

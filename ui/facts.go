@@ -101,5 +101,9 @@ func leaseWords(v worker.View) string {
 	case v.AtRisk:
 		return ageWords(v.Lease) + " left, the last renewal was not confirmed"
 	}
-	return ageWords(v.Lease) + " left, then renewed"
+	left := v.Lease
+	if left > 20*time.Second {
+		left = left.Truncate(10 * time.Second)
+	}
+	return ageWords(left) + " left, then renewed"
 }

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/container"
 )
 
 // panes lays out what is asked, what was printed and the steps above each other:
@@ -23,7 +24,7 @@ func (p *panes) layoutAgain() {
 	}
 }
 
-func (p *panes) MinSize([]fyne.CanvasObject) fyne.Size { return fyne.NewSize(300, 240) }
+func (p *panes) MinSize([]fyne.CanvasObject) fyne.Size { return fyne.NewSize(300, 80) }
 
 func (p *panes) Layout(o []fyne.CanvasObject, size fyne.Size) {
 	// The width decides how many rows there are, so it comes first.
@@ -50,4 +51,46 @@ func (p *panes) Layout(o []fyne.CanvasObject, size fyne.Size) {
 		y += rest - doc + paneGap
 	}
 	place(o[2], y, steps)
+}
+
+// sheet lays out a detail: its title, the facts and how it ended at the top, the
+// buttons at the bottom, and what is read in the room between. Where the window
+// is low the facts are scrolled, so that the buttons are always there.
+type sheet struct{ head, facts, outcome, panes, buttons fyne.CanvasObject }
+
+func (s sheet) objects() []fyne.CanvasObject {
+	return []fyne.CanvasObject{s.head, s.facts, s.outcome, s.panes, s.buttons}
+}
+
+func (s sheet) MinSize([]fyne.CanvasObject) fyne.Size {
+	return fyne.NewSize(380, s.head.MinSize().Height+s.panes.MinSize().Height+2*s.buttons.MinSize().Height)
+}
+
+func (s sheet) Layout(_ []fyne.CanvasObject, size fyne.Size) {
+	// The width decides how high the words are, so it comes first.
+	for _, o := range s.objects() {
+		o.Resize(fyne.NewSize(size.Width, o.Size().Height))
+	}
+	y, bottom := float32(0), size.Height
+	if s.buttons.Visible() {
+		bottom -= s.buttons.MinSize().Height
+		s.buttons.Move(fyne.NewPos(0, bottom))
+		s.buttons.Resize(fyne.NewSize(size.Width, size.Height-bottom))
+	}
+	place := func(o fyne.CanvasObject, most float32) {
+		if !o.Visible() {
+			return
+		}
+		h := most
+		if c, ok := o.(*container.Scroll); ok {
+			h = min(c.Content.MinSize().Height, most)
+		}
+		o.Move(fyne.NewPos(0, y))
+		o.Resize(fyne.NewSize(size.Width, h))
+		y += h
+	}
+	place(s.head, s.head.MinSize().Height)
+	place(s.facts, size.Height*0.3)
+	place(s.outcome, size.Height*0.2)
+	place(s.panes, bottom-y)
 }

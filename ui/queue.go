@@ -53,17 +53,21 @@ type queue struct {
 	entries   []entry
 	views     map[worker.HoldID]worker.View
 	summaries map[worker.HoldID]string
+	rows      map[*row]entry // what each row of the list was last given
 	selected  worker.HoldID
 	offered   bool // nobody chose the selected item, and it does not wait
 	settling  bool // the list is being told of a selection, not the operator's
 }
 
 func newQueue(u *UI, k *keys) *queue {
-	q := &queue{u: u, summaries: map[worker.HoldID]string{}}
+	q := &queue{u: u, summaries: map[worker.HoldID]string{}, rows: map[*row]entry{}}
 	q.list = &rowList{keys: k}
 	q.list.Length = func() int { return len(q.entries) }
 	q.list.CreateItem = func() fyne.CanvasObject { return newRow() }
-	q.list.UpdateItem = func(i int, o fyne.CanvasObject) { o.(*row).set(q.face(q.entries[i])) }
+	q.list.UpdateItem = func(i int, o fyne.CanvasObject) {
+		q.rows[o.(*row)] = q.entries[i]
+		o.(*row).set(q.face(q.entries[i]))
+	}
 	q.list.OnSelected = q.picked
 	q.list.HideSeparators = true
 	q.list.ExtendBaseWidget(q.list)
@@ -87,7 +91,7 @@ func (q *queue) draw(s worker.Snapshot) {
 	q.take(s)
 	q.keepSelection()
 	if slices.Equal(was, q.entries) {
-		q.list.Refresh()
+		q.refreshRows()
 	} else {
 		q.restructure(was)
 	}
@@ -99,6 +103,16 @@ func (q *queue) draw(s worker.Snapshot) {
 	if q.empty.Visible() != none {
 		q.empty.Hidden, q.split.Hidden = !none, none
 		q.root.Refresh()
+	}
+}
+
+// refreshRows draws the rows that say something else now, and nothing when none
+// does: whatever is drawn costs a picture of the whole window.
+func (q *queue) refreshRows() {
+	for r, e := range q.rows {
+		if _, there := q.views[e.id]; there || e.id == 0 {
+			r.set(q.face(e))
+		}
 	}
 }
 
@@ -144,7 +158,10 @@ func (q *queue) keepSelection() {
 	}
 }
 
-const sectionHeight = 30
+const (
+	sectionHeight = 30
+	leaseSteps    = 18 // in which a lease is seen to shrink
+)
 
 // restructure tells the list that its rows are others now.
 func (q *queue) restructure(was []entry) {
@@ -325,7 +342,7 @@ func (q *queue) face(e entry) face {
 	}
 	if v.LeaseWindow > 0 {
 		part := float64(v.Lease) / float64(v.LeaseWindow)
-		f.lease, f.leased, f.risk = float32(math.Round(part*54)/54), true, v.AtRisk
+		f.lease, f.leased, f.risk = float32(math.Round(part*leaseSteps)/leaseSteps), true, v.AtRisk
 	}
 	return f
 }

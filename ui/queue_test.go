@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -323,5 +324,53 @@ func TestANewItemIsPointedAtWhileADecidedOneIsShown(t *testing.T) {
 	st.press(fyne.KeyN, 0)
 	if st.window.queue.detail.view.ID != 2 || st.shows("press N") {
 		t.Errorf("item %d is shown: %q", st.window.queue.detail.view.ID, st.texts())
+	}
+}
+
+func TestTheButtonsStayInALowWindow(t *testing.T) {
+	st := newStage(t)
+	for n := range 3 {
+		st.tellNow(worker.EventLeaseLost, "Lease lost", fmt.Sprintf("#%d: the lease is lost.", n))
+	}
+	st.show(waitingItems(execItem(1, strings.Repeat("make\n", 50))))
+	if m := st.window.win.Content().MinSize(); m.Height > 500 || m.Width > 800 {
+		t.Errorf("the window needs %v", m)
+	}
+	st.window.win.Resize(fyne.NewSize(800, 500))
+	st.wgIdle()
+	d := st.window.queue.detail
+	b := st.App.Driver().AbsolutePositionForObject(d.approve)
+	if end := b.Y + d.approve.Size().Height; end > 500 {
+		t.Errorf("the buttons end at %.0f of 500", end)
+	}
+	doc := st.App.Driver().AbsolutePositionForObject(d.doc)
+	if d.doc.Size().Height < 40 || doc.Y+d.doc.Size().Height > b.Y {
+		t.Errorf("the command has %.0f from %.0f on, the buttons begin at %.0f", d.doc.Size().Height, doc.Y, b.Y)
+	}
+}
+
+func TestWhatDoesNotChangeIsNotDrawnAgain(t *testing.T) {
+	st := newStage(t)
+	st.show(func(s *worker.Snapshot) {
+		v := execItem(1, "one")
+		v.DecisionLeft, v.LeaseWindow, v.Lease, v.Age = 9*time.Minute+30*time.Second, 5*time.Minute, 4*time.Minute+5*time.Second, 90*time.Second
+		s.Waiting, s.Finished = []worker.View{v}, []worker.View{asDone(execItem(2, "two"))}
+	})
+	st.wgIdle()
+	updates, list := 0, st.window.queue.list
+	update := list.UpdateItem
+	list.UpdateItem = func(i int, o fyne.CanvasObject) { updates++; update(i, o) }
+	before := st.texts()
+	st.put(func(s *worker.Snapshot) {
+		s.Waiting[0].DecisionLeft -= time.Second
+		s.Waiting[0].Lease -= time.Second
+		s.Waiting[0].Age += time.Second
+	})
+	if after := st.texts(); updates > 0 || !slices.Equal(before, after) {
+		t.Errorf("a second later %d rows were drawn again, and %q became %q", updates, before, after)
+	}
+	st.put(func(s *worker.Snapshot) { s.Waiting[0].DecisionLeft = 72 * time.Second })
+	if !st.shows("expires in 1:12") || !st.shows("1:12") {
+		t.Errorf("the countdown stands still: %q", st.texts())
 	}
 }

@@ -84,11 +84,15 @@ func (t *textView) setLines(lines []textLine, keepSeen bool) {
 
 // Resize wraps anew when the width changed.
 func (t *textView) Resize(s fyne.Size) {
-	if cols := t.columns(s.Width); cols != t.cols {
-		t.cols = cols
-		t.wrap(t.seenLines())
+	cols := t.columns(s.Width)
+	if cols == t.cols {
+		t.List.Resize(s)
+		return
 	}
+	t.cols = cols
+	t.wrap(t.seenLines())
 	t.List.Resize(s)
+	t.Refresh() // the rows on screen hold other pieces now
 }
 
 // styleOf is how a line's text is drawn: somebody else's in a fixed width.

@@ -1,12 +1,14 @@
 package ui
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
 	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/canvas"
 	"fyne.io/fyne/v2/test"
 
 	"countersign/worker/execute"
@@ -157,6 +159,24 @@ func TestAShortenedRowDividesNoMark(t *testing.T) {
 		got := elide(text, width, 14, fyne.TextStyle{})
 		if strings.Count(got, "‹") != strings.Count(got, "›") {
 			t.Fatalf("in %.0f: %q", width, got)
+		}
+	}
+}
+
+func TestAWiderWindowShowsEveryLine(t *testing.T) {
+	v := newTestView(t)
+	v.Resize(fyne.NewSize(300, 300))
+	v.setLines(numbered(strings.Repeat("x", 40)+"\nsecond\nthird", body), false)
+	v.Resize(fyne.NewSize(600, 300))
+	var drawn []string
+	walk(v, func(o fyne.CanvasObject) {
+		if text, ok := o.(*canvas.Text); ok && text.TextStyle.Monospace {
+			drawn = append(drawn, text.Text)
+		}
+	})
+	for _, want := range []string{strings.Repeat("x", 40), "second", "third"} {
+		if !slices.Contains(drawn, want) {
+			t.Errorf("%q is not drawn: %q", want, drawn)
 		}
 	}
 }

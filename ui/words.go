@@ -133,8 +133,12 @@ func ageWords(d time.Duration) string {
 	}
 }
 
-// countdown is what is left, as a clock shows it.
+// countdown is what is left: as a clock shows it towards the end, before that in
+// minutes, so that a window with nothing new in it is not drawn every second.
 func countdown(d time.Duration) string {
+	if d >= 2*time.Minute {
+		return ageWords(d)
+	}
 	s := max(int(d.Seconds()+0.5), 0)
 	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }
