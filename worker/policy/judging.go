@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -52,6 +53,9 @@ func (j *judging) path(kind, base, word string) pathVerdict {
 	abs, err := spelled, error(nil)
 	if !j.dry {
 		abs, err = resolve(base, word)
+	}
+	if odd := oddName(word); odd != "" && ctx.windows {
+		err = errors.New(odd)
 	}
 	if kind == wire.KindWrite {
 		if isOwn(ctx, spelled) || err == nil && isOwn(ctx, abs) {

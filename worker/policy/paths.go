@@ -59,7 +59,10 @@ func resolve(base, word string) (string, error) {
 			if links++; links > maxLinks {
 				return "", errors.New("leads through too many links")
 			}
-			rest = to + "/" + rest
+			if filepath.VolumeName(to) != "" {
+				return "", errors.New("leads through an absolute link")
+			}
+			rest = filepath.ToSlash(to) + "/" + rest
 			if filepath.IsAbs(to) {
 				at = "/"
 			}
@@ -68,6 +71,20 @@ func resolve(base, word string) (string, error) {
 		at = next
 	}
 	return at, nil
+}
+
+// oddName says what about a path is read in a way of its own by Windows: drives
+// and streams, short names, and endings that are not there.
+func oddName(word string) string {
+	if strings.ContainsAny(word, ":~") {
+		return "has a : or a ~ in it, which Windows reads in its own way"
+	}
+	for name := range strings.SplitSeq(word, "/") {
+		if trimmed := strings.TrimRight(name, ". "); trimmed != name && name != "." && name != ".." {
+			return "has a name that ends in a dot or a blank, which Windows leaves out"
+		}
+	}
+	return ""
 }
 
 func join(dir, name string) string {

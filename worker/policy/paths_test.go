@@ -1,6 +1,9 @@
 package policy
 
-import "testing"
+import (
+	"path/filepath"
+	"testing"
+)
 
 func TestGlobsMatchWholeNames(t *testing.T) {
 	for _, c := range []struct {
@@ -44,6 +47,35 @@ func TestGlobsThatMeanNothingAreRefused(t *testing.T) {
 	for _, text := range []string{"", "/", "a//b", "a/", "./a", "../a", "a/../b", "a**", "~/a", "[a"} {
 		if _, err := parseGlob(text, false); err == nil {
 			t.Errorf("%q is accepted", text)
+		}
+	}
+}
+
+func TestNamesThatWindowsReadsInItsOwnWayAsk(t *testing.T) {
+	for word, odd := range map[string]bool{"src/a.go": false, "./a": false, "../a": false, "a.": true, "a /b": true, ".env::$DATA": true, "GIT~1/config": true, "C:x": true} {
+		if got := oddName(word) != ""; got != odd {
+			t.Errorf("%q: %v", word, got)
+		}
+	}
+}
+
+func TestCaseIsFoldedInDenyWhereTheFileSystemFoldsIt(t *testing.T) {
+	ctx := testContext(t)
+	for fold, want := range map[bool]Verdict{false: Ask, true: Deny} {
+		ctx.FoldCase = fold
+		if e := rulesOf(t, ctx, denies).Explain(command("sudo KubeCtl x")); e.Verdict != want {
+			t.Errorf("folding %v: %s", fold, e.Verdict)
+		}
+	}
+}
+
+func TestCdIsNotUnderstoodWhereCDPathSendsItElsewhere(t *testing.T) {
+	ctx := testContext(t)
+	ctx.CDPath = "/tmp"
+	r := rulesOf(t, ctx, string(shipped(t, "starter")))
+	for c, want := range map[string]Verdict{"cd src && ls": Ask, "cd ./src && ls": Allow, "cd " + filepath.Join(ctx.Root, "src") + " && ls": Allow} {
+		if e := r.Explain(command(c)); e.Verdict != want {
+			t.Errorf("%s: %s: %s", c, e.Verdict, e.Reason)
 		}
 	}
 }

@@ -32,6 +32,8 @@ type Context struct {
 	// stands for. The default searches SearchPath and refuses what could be
 	// replaced from inside the work directory.
 	LookPath func(name string) (file string, err error)
+
+	windows bool // names of files are read as Windows does
 }
 
 func (c Context) withDefaults() Context {
@@ -43,6 +45,7 @@ func (c Context) withDefaults() Context {
 	}
 	c.FoldCase = c.FoldCase || runtime.GOOS == "darwin" || runtime.GOOS == "windows"
 	c.OtherShell = c.OtherShell || runtime.GOOS == "windows"
+	c.windows = runtime.GOOS == "windows"
 	if c.Now == nil {
 		c.Now = time.Now
 	}
