@@ -23,6 +23,7 @@ type Config struct {
 	LogLevel      slog.Level
 	Connections   []Connection
 	Environment   Environment
+	Confinement   Confinement
 	Limits        Limits
 	Notifications Notifications
 }
@@ -45,6 +46,14 @@ type Connection struct {
 type Environment struct {
 	Pass   []string // kept, though Countersign would remove them
 	Remove []string // removed besides what Countersign always removes
+}
+
+// Confinement says where commands may write, where they are confined. Without it
+// an approved command can do all that the operator can.
+type Confinement struct {
+	Confine  bool
+	Writable []string // absolute or ~/: besides the work directory and a temporary one
+	Caches   []string // presets by name: "go", "node", "python"
 }
 
 // Limits bound one tool call.

@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,10 @@ read-bytes = 4096
 list-entries = 10
 [notifications]
 waiting = "every"
+[confinement]
+confine = true
+writable = ["/srv/cache"]
+caches = ["go", "node"]
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -63,13 +68,16 @@ waiting = "every"
 		c.Environment.Pass[0] != "SSH_AUTH_SOCK" || c.Limits != (Limits{2 * time.Second, 4096, 8192, 4096, 10}) {
 		t.Errorf("config = %+v", c)
 	}
+	if !c.Confinement.Confine || !slices.Equal(c.Confinement.Writable, []string{"/srv/cache"}) || !slices.Equal(c.Confinement.Caches, []string{"go", "node"}) {
+		t.Errorf("confinement = %+v", c.Confinement)
+	}
 }
 
 func TestWhatCannotBeUsedIsNamedWithFileLineValueAndExpectation(t *testing.T) {
 	const conn = "[[connection]]\nharness = \"http://127.0.0.1:3000\"\nworkdir = \"/w\"\n"
 	for _, c := range []struct{ text, want string }{
 		{"log-level = \"loud\"", `config.toml:1: log-level = "loud": expected one of debug, info, warn, error`},
-		{"\nlog_level = 1", `config.toml:2: log_level = 1: not a setting; expected one of connection, environment, limits, log-level, notifications`},
+		{"\nlog_level = 1", `config.toml:2: log_level = 1: not a setting; expected one of confinement, connection, environment, limits, log-level, notifications`},
 		{conn + "max-held = 0", `config.toml:4: connection.max-held = 0: expected a whole number from 1 to 1000`},
 		{conn + "max-held = \"8\"", `config.toml:4: connection.max-held = "8": expected a whole number from 1 to 1000`},
 		{conn + "lease-ms = 10", `config.toml:4: connection.lease-ms = 10: expected a whole number from 200 to 3600000 of milliseconds`},
@@ -80,7 +88,7 @@ func TestWhatCannotBeUsedIsNamedWithFileLineValueAndExpectation(t *testing.T) {
 		{conn + "name = \"x\"\n" + strings.Replace(conn, "3000", "3001", 1) + "name = \"x\"", `config.toml:8: connection.name = "x": a second connection of this name`},
 		{"[[connection]]\nworkdir = \"/w\"", `config.toml:1: connection.harness: missing`},
 		{"[[connection]]\nharness = \"http://h\"", `config.toml:1: connection.workdir: missing`},
-		{"[[connection]]\nharness = \"http://user:pw@h\"", `config.toml:2: connection.harness = "http://user:pw@h": the harness address must not contain a user name`},
+		{"[[connection]]\nharness = \"http://user:pw@h\"", `config.toml:2: connection.harness = "http://…@h": the harness address must not contain a user name`},
 		{"[[connection]]\nharness = \"ftp://h\"", `config.toml:2: connection.harness = "ftp://h": harness address "ftp://h": scheme "ftp": expected http or https`},
 		{"[connection]\nname = \"x\"", `config.toml:1: connection: expected tables, each written [[connection]]`},
 		{strings.Replace(conn, "/w", "w", 1), `config.toml:3: connection.workdir = "w": expected an absolute path, or one that begins with ~/`},
@@ -88,6 +96,9 @@ func TestWhatCannotBeUsedIsNamedWithFileLineValueAndExpectation(t *testing.T) {
 		{conn + "interval-ms = 0", `config.toml:4: connection.interval-ms = 0: expected a whole number from 1 to 60000`},
 		{"[environment]\nremove = [\"A=B\"]", `config.toml:2: environment.remove = [A=B]: expected a list of variable names`},
 		{"[notifications]\nwaiting = true", `config.toml:2: notifications.waiting = true: expected one of off, first, every`},
+		{"[confinement]\nwritable = [\"cache\"]", `config.toml:2: confinement.writable = [cache]: expected a list of absolute paths`},
+		{"[confinement]\ncaches = [\"rust\"]", `config.toml:2: confinement.caches = [rust]: expected a list of "go", "node", "python"`},
+		{"[confinement]\nconfine = \"yes\"", `config.toml:2: confinement.confine = "yes": expected true or false`},
 		{"limits = 3", `config.toml:1: limits = 3: expected a table, written [limits]`},
 		{"x = ", `config.toml:1: `},
 	} {
@@ -133,6 +144,24 @@ func TestFlagsOutsideTheirLimitsAreNamedAsTheFlag(t *testing.T) {
 	err := c.Check(func(key string) string { return "--" + key })
 	if err == nil || err.Error() != "--max-running = 0: expected a whole number from 1 to 64" {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestWritablePlacesAreTheListedOnesAndThePresetsAndNoneOfOurs(t *testing.T) {
+	t.Setenv("HOME", "/home/me")
+	presets := func(home string) map[string][]string { return map[string][]string{"go": {home + "/go/pkg"}} }
+	c := Confinement{Confine: true, Writable: []string{"/srv/cache", "~/.cache/tool"}, Caches: []string{"go"}}
+	got, err := WritablePlaces(c, presets, "/home/me/.config/countersign")
+	if want := []string{"/home/me/go/pkg", "/srv/cache", "/home/me/.cache/tool"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v; want %q", got, err, want)
+	}
+	c.Writable = []string{"~/.config"}
+	if _, err := WritablePlaces(c, presets, "/home/me/.config/countersign"); err == nil {
+		t.Error("a place around our configuration was taken")
+	}
+	c.Confine = false
+	if got, err := WritablePlaces(c, presets, "/home/me/.config/countersign"); err != nil || got != nil {
+		t.Errorf("without confinement: %q, %v", got, err)
 	}
 }
 

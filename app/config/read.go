@@ -55,9 +55,11 @@ func Parse(name string, text []byte) (Config, error) {
 	}
 	c := Default()
 	r.table("", raw, map[string]setter{
-		"log-level":     level(&c.LogLevel),
-		"connection":    r.connections(&c.Connections),
-		"environment":   r.section("environment", map[string]setter{"pass": names(&c.Environment.Pass), "remove": names(&c.Environment.Remove)}),
+		"log-level":   level(&c.LogLevel),
+		"connection":  r.connections(&c.Connections),
+		"environment": r.section("environment", map[string]setter{"pass": names(&c.Environment.Pass), "remove": names(&c.Environment.Remove)}),
+		"confinement": r.section("confinement", map[string]setter{
+			"confine": boolean(&c.Confinement.Confine), "writable": places(&c.Confinement.Writable), "caches": presets(&c.Confinement.Caches)}),
 		"notifications": r.section("notifications", map[string]setter{"waiting": choice(&c.Notifications.Waiting, "off", "first", "every")}),
 		"limits": r.section("limits", map[string]setter{
 			"stop-grace":       duration(&c.Limits.StopGrace, 100*time.Millisecond, time.Minute),
@@ -187,7 +189,7 @@ func (r *reader) fail(path string, value any, expected string) {
 	switch v := value.(type) {
 	case nil, map[string]any, []map[string]any:
 	case string:
-		bad.Value = clip(fmt.Sprintf("%q", v))
+		bad.Value = clip(fmt.Sprintf("%q", withoutUser(v)))
 	default:
 		bad.Value = clip(fmt.Sprint(v))
 	}
@@ -206,6 +208,16 @@ func (r *reader) joined() error {
 		all[i] = e
 	}
 	return errors.Join(all...)
+}
+
+// withoutUser takes the user name and password out of an address: an error is
+// read by more people than the file.
+func withoutUser(s string) string {
+	scheme, rest, found := strings.Cut(s, "://")
+	if at := strings.LastIndex(rest, "@"); found && at >= 0 {
+		return scheme + "://…" + rest[at:]
+	}
+	return s
 }
 
 func clip(s string) string {
@@ -334,19 +346,49 @@ func ParseLevel(s string) (slog.Level, error) {
 	return 0, errors.New("expected one of debug, info, warn, error")
 }
 
+func boolean(to *bool) setter {
+	return func(v any) error {
+		b, ok := v.(bool)
+		if !ok {
+			return errors.New("expected true or false")
+		}
+		*to = b
+		return nil
+	}
+}
+
+// places takes directories whose meaning does not depend on where we are.
+func places(to *[]string) setter {
+	return list(to, `expected a list of absolute paths, such as ["/srv/cache", "~/.cache/tool"]`, func(s string) bool {
+		return filepath.IsAbs(s) || strings.HasPrefix(s, "~/")
+	})
+}
+
+// presets takes names of cache presets.
+func presets(to *[]string) setter {
+	return list(to, `expected a list of "go", "node", "python"`, func(s string) bool {
+		return s == "go" || s == "node" || s == "python"
+	})
+}
+
 // names reads variable names, each of which may end in one "*".
 func names(to *[]string) setter {
+	return list(to, `expected a list of variable names, such as ["AWS_PROFILE", "MY_*"]`, func(s string) bool {
+		return s != "" && !strings.ContainsAny(strings.TrimSuffix(s, "*"), "*= \t\r\n\x00")
+	})
+}
+
+// list takes texts that each are as expected.
+func list(to *[]string, expected string, good func(string) bool) setter {
 	return func(v any) error {
-		expected := errors.New(`expected a list of variable names, such as ["AWS_PROFILE", "MY_*"]`)
-		list, ok := v.([]any)
+		values, ok := v.([]any)
 		if !ok {
-			return expected
+			return errors.New(expected)
 		}
-		for _, v := range list {
-			s, _ := v.(string)
-			bare := strings.TrimSuffix(s, "*")
-			if s == "" || strings.ContainsAny(bare, "*= \t\r\n\x00") {
-				return expected
+		for _, v := range values {
+			s, isText := v.(string)
+			if !isText || !good(s) {
+				return errors.New(expected)
 			}
 			*to = append(*to, s)
 		}

@@ -59,6 +59,38 @@ func CheckWorkDir(dir string, ours ...string) (string, error) {
 	return canonical, nil
 }
 
+// WritablePlaces returns the places that confined commands may write to besides
+// the work directory: those that are listed, and those of the presets. It refuses
+// one that contains, or lies in, one of ours.
+func WritablePlaces(c Confinement, presets func(home string) map[string][]string, ours ...string) ([]string, error) {
+	if !c.Confine {
+		return nil, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil && len(c.Writable)+len(c.Caches) > 0 {
+		return nil, &Invalid{Name: "confinement", Expected: "the home directory is not known, which caches and ~/ need"}
+	}
+	var places []string
+	for _, name := range c.Caches {
+		places = append(places, presets(home)[name]...)
+	}
+	for _, place := range c.Writable {
+		if rest, ok := strings.CutPrefix(place, "~/"); ok {
+			place = filepath.Join(home, rest)
+		}
+		places = append(places, place)
+	}
+	for _, place := range places {
+		for _, own := range ours {
+			if p, own := resolved(place), resolved(own); within(p, own) || within(own, p) {
+				return nil, &Invalid{Name: "confinement.writable", Value: fmt.Sprintf("%q", place),
+					Expected: fmt.Sprintf("contains or lies in %s, which Countersign keeps for itself; expected a directory apart from it", own)}
+			}
+		}
+	}
+	return places, nil
+}
+
 // resolved is a path without links as far as it exists.
 func resolved(path string) string {
 	path, err := filepath.Abs(path)
