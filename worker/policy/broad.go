@@ -77,20 +77,14 @@ type found struct {
 	wrapped bool    // any of its words may be the program that runs
 }
 
-// in reports whether the pattern occurs. samePath compares words as paths.
+// in reports whether the pattern occurs.
 func (b broad) in(f found, fold bool, samePath func(a, b string) bool) bool {
 	for i, w := range f.words {
-		if w.named(b.words[0], fold) {
-			if b.follows(f.words[i+1:], samePath) {
-				return true
-			}
-			if !f.wrapped {
-				return false
-			}
-			return false // what follows a later one follows this one too
+		if w.named(b.words[0], fold) { // what follows a later one follows this one too
+			return b.follows(f.words[i+1:], samePath)
 		}
 		if !f.wrapped {
-			return false
+			break
 		}
 	}
 	return false

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -90,7 +89,6 @@ func buildRecorder(t *testing.T) string {
 type differential struct {
 	shell, bin, root, around string
 	rules                    *Rules
-	refused                  atomic.Int64
 }
 
 func newDifferential(t *testing.T, shell, bin string) *differential {

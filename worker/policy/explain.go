@@ -25,7 +25,7 @@ type Explanation struct {
 	Parts    []Part  `json:"parts"`
 
 	rules  []string // the names in Rule
-	asked  string   // the ask rule that asked, which a grant has to name
+	asked  string   // the ask rules that asked, all of which a grant has to name
 	always bool     // always asked for: neither rule nor grant helps
 }
 
@@ -49,17 +49,6 @@ const builtIn = "built-in rule"
 // the approve mode are for a Book. It has no effects and counts nothing.
 func (r *Rules) Explain(i Item) Explanation {
 	return (&judging{r: r, item: i, now: r.ctx.Now()}).explain()
-}
-
-// Judge implements Policy for items of no connection and session: rules that
-// name one do not apply.
-func (r *Rules) Judge(t execute.Task) Judgement { return r.JudgeItem(Item{Task: t}) }
-
-// JudgeItem is Explain in short, and counts the rules that decided.
-func (r *Rules) JudgeItem(i Item) Judgement {
-	e := r.Explain(i)
-	r.count(e.rules)
-	return e.judgement()
 }
 
 func (e Explanation) judgement() Judgement {
@@ -93,45 +82,60 @@ func (j *judging) explain() Explanation {
 // sumUp makes one verdict of those of the parts: denied if one is, else asked
 // for if one is. Only top-level parts can be allowed, and all must be.
 func (e *Explanation) sumUp() {
-	e.Verdict = Allow
-	if len(e.Parts) == 0 {
-		e.Verdict, e.Reason = Ask, "there is nothing in it that is understood"
-	}
-	worst := func(v Verdict) (first *Part) {
-		for i := range e.Parts {
-			p := &e.Parts[i]
-			if p.Verdict != v {
-				continue
-			}
-			if first == nil || v == Ask && first.Rule == "" && p.Rule != "" {
-				first = p
-			}
-			e.always = e.always || p.always
-		}
-		return first
-	}
 	for _, v := range []Verdict{Deny, Ask} {
-		if p := worst(v); p != nil {
+		if p := e.first(v); p != nil {
 			e.Verdict, e.Reason, e.Rule, e.rules = v, p.Reason, p.Rule, p.rules
 			if v == Ask {
-				e.asked = p.Rule
+				e.noteAsking()
 			}
 			return
 		}
 	}
+	if len(e.Parts) == 0 {
+		e.Verdict, e.Reason = Ask, "there is nothing in it that is understood"
+		return
+	}
+	e.Verdict, e.Reason = Allow, e.Parts[0].Reason
 	for _, p := range e.Parts {
 		e.RunsCode = e.RunsCode || p.RunsCode
-		for _, name := range p.rules {
-			if !slices.Contains(e.rules, name) {
-				e.rules = append(e.rules, name)
-			}
-		}
-		if e.Reason == "" {
-			e.Reason = p.Reason
-		}
+		e.rules = appendNew(e.rules, p.rules...)
 	}
 	e.Rule = strings.Join(e.rules, ", ")
 	if len(e.Parts) > 1 {
 		e.Reason = "every part is allowed"
 	}
+}
+
+// first returns the part that gives the reason for a verdict: one that a rule
+// speaks about, if there is one.
+func (e *Explanation) first(v Verdict) (found *Part) {
+	for i := range e.Parts {
+		if p := &e.Parts[i]; p.Verdict == v && (found == nil || found.Rule == "" && p.Rule != "") {
+			found = p
+		}
+	}
+	return found
+}
+
+// noteAsking notes which rules asked, all of them, and whether nothing can
+// answer for a person.
+func (e *Explanation) noteAsking() {
+	var names []string
+	for _, p := range e.Parts {
+		if p.Verdict == Ask {
+			names = appendNew(names, p.rules...)
+		}
+		e.always = e.always || p.always
+	}
+	slices.Sort(names)
+	e.asked = strings.Join(names, "\x00")
+}
+
+func appendNew(list []string, more ...string) []string {
+	for _, s := range more {
+		if !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	return list
 }

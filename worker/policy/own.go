@@ -15,16 +15,19 @@ func (j *judging) writesOwn(f found) string {
 	if len(j.r.ctx.Own) == 0 {
 		return ""
 	}
-	words, removes := slices.Clone(f.writes), f.wrapped
-	if len(f.words) > 0 {
-		name := strings.TrimRight(base(f.words[0].text), "0123456789.")
-		removes = removes || removers[name]
-		if name == "find" && slices.ContainsFunc(f.words, func(w loose) bool { return w.text == "-delete" || strings.HasPrefix(w.text, "-exec") }) {
-			words, removes = append(words, f.words...), true
+	words, removes, writes := slices.Clone(f.writes), false, f.wrapped
+	for i, w := range f.words {
+		if i > 0 && !f.wrapped {
+			break
 		}
-		if f.wrapped || removers[name] || writers[name] {
-			words = append(words, f.words...)
-		}
+		name := strings.TrimRight(base(w.text), "0123456789.")
+		removes = removes || removers[name] || name == "find" && slices.ContainsFunc(f.words, func(w loose) bool {
+			return w.text == "-delete" || strings.HasPrefix(w.text, "-exec")
+		})
+		writes = writes || removes || writers[name]
+	}
+	if writes {
+		words = append(words, f.words...)
 	}
 	dir, _ := j.directory()
 	for _, w := range words {

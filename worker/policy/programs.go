@@ -21,7 +21,7 @@ func setOf(names string) map[string]bool {
 var shellOnly = setOf(`export set unset trap alias unalias hash read exec eval . source
 	let declare typeset local readonly builtin enable shopt getopts mapfile readarray
 	return break continue shift bind complete compgen compopt history fc pushd popd dirs
-	disown suspend logout caller coproc function select wait times ulimit umask jobs fg bg
+	disown suspend logout caller coproc function select wait times ulimit umask jobs fg bg chdir
 	if then else elif fi for while until do done case esac in ! { } [[ ]] cd`)
 
 // wrappers run what their arguments name. The value says where to look: in
@@ -110,11 +110,8 @@ var gitOwn = []string{"-c", "--config-env*", "--exec-path*", "-C", "--git-dir*",
 func (p *pattern) checkRuns() error {
 	name := p.program
 	first := ""
-	for _, it := range p.items {
-		if it.value == nothing && !strings.HasPrefix(it.prefix, "-") {
-			first = it.prefix
-		}
-		break
+	if len(p.items) > 0 && p.items[0].value == nothing {
+		first = p.items[0].prefix
 	}
 	if verbs, ok := freeVerbs[name]; ok {
 		if !verbs[first] {
