@@ -40,9 +40,9 @@ var soup = strings.Split("a|b|ls|cat|fails|g log|g|x|-l|-x|-n|--|-|--long|-k1|12
 	" | | | | | | |\t|\n|;|&|&&|\x01|\x01\x01| && | ; | \x01 | & | \x01\x01 | \n |>|>>|<|2>|2>&1|>&2|>\x01|>f|>>f2|2>f3| >f4 |<f|1>|0<|<>|>&|&>|> /dev/null|2>/dev/null| <in|"+
 	"!|! |{|}|(|)|[|]|*|?|~|~/|$|$x|${|`|'|\"|\\|\\\n| \\\n |cd sub && |cd |cd . &&|cd ./sub &&|%|^|@|,|.|..|/|:|+|é|'é'|\"é\"|\r|\x02|if |then |fi|in|time |do|done|for |case |esac|function |select |[[ |]]|((|))|let |\\t|$'|$\"|\\x41|a#b|HEAD~1|a~|a=~|-é|;;|;&|{a,b}|\"a\\b\"|\"a\\\\\"|\"\\$\"|\"'\"|'\"'|\"#\"|'\n'|\"\n\"|a\"b\"c|a'b'c|'a'#|\"a\"#|'a'~|=~|!!|a!b", "|")
 
-// TestShellsDoWhatPolicySays runs random commands that are allowed, by dash and
-// by bash as sh, with recording stand-ins for all programs, and compares what
-// ran with what the policy took the command for. COUNTERSIGN_DIFFERENTIAL says
+// TestShellsDoWhatPolicySays runs random commands that are allowed, by dash, by
+// bash as sh, and by what other shells there are, with recording stand-ins for
+// all programs, and compares what ran with what the policy took the command for. COUNTERSIGN_DIFFERENTIAL says
 // how many commands each shell runs.
 func TestShellsDoWhatPolicySays(t *testing.T) {
 	count := 250
@@ -55,7 +55,7 @@ func TestShellsDoWhatPolicySays(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d, %d commands for each shell", seed, count)
 	bin := buildRecorder(t)
-	for i, shell := range []string{"dash", "bash"} {
+	for i, shell := range []string{"dash", "bash", "busybox", "mksh", "zsh"} {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
 			path, err := exec.LookPath(shell)
