@@ -4,6 +4,8 @@
 GO          ?= go
 TAGS        := gles
 BINARY      := build/countersign
+KEEPER      := build/countersign-keeper
+PREFIX      ?= $(HOME)/.local
 VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GOFLAGS_ALL := -tags $(TAGS)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -16,7 +18,7 @@ TEST_PACKAGES  := xvfb xauth dbus dbus-daemon dbus-x11 xdotool imagemagick
 # engine itself need SQLite, and with it cgo.
 PORTABLE := ./worker/api/... ./worker/execute ./worker/policy ./worker/safetext ./app/config ./app/control
 
-.PHONY: help run build test lint bench e2e clean build-deps test-deps go-ok
+.PHONY: help run build install test lint bench e2e clean build-deps test-deps go-ok
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,9 +26,13 @@ help: ## list what can be made
 run: build ## build, then open the demo: sample sessions on an embedded harness
 	./$(BINARY) demo
 
-build: build-deps go-ok ## build the program to build/countersign
+build: build-deps go-ok ## build the program to build/countersign, and its helper beside it
 	@mkdir -p build
 	$(GO) build $(GOFLAGS_ALL) -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o $(BINARY) ./app
+	CGO_ENABLED=0 $(GO) build -buildvcs=false -trimpath -ldflags '-s -w' -o $(KEEPER) ./worker/execute/keeper
+
+install: build ## install to PREFIX/bin (PREFIX=~/.local)
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/bin $(BINARY) $(KEEPER)
 
 test: test-deps lint e2e-binary ## everything that shows it works: lint, unit tests, end to end
 	COUNTERSIGN_BIN=$(CURDIR)/$(BINARY) $(GO) test -race $(GOFLAGS_ALL) -timeout 15m $(TESTFLAGS) ./...

@@ -46,6 +46,21 @@ func TestEndToEndWhatIsOverIsShownFromTheHistory(t *testing.T) {
 	}
 }
 
+func TestEndToEndWhatACommandLeavesInTheBackgroundEndsWithIt(t *testing.T) {
+	l := newLab(t)
+	l.serveHarness("--no-auth")
+	l.work("--approve", "all")
+	l.endsLater("pid")
+	if code := l.enqueue("s1", "50s", "exec", "--", "setsid sh -c 'echo $$ > pid; exec sleep 600' >/dev/null 2>&1 & while [ ! -s pid ]; do sleep 0.05; done").wait(); code != 0 {
+		t.Fatalf("exit %d", code)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(l.file("pid")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it has ended", func() bool { return syscall.Kill(pid, 0) == syscall.ESRCH })
+}
+
 func TestEndToEndTailPrintsMuchOutputInItsOrder(t *testing.T) {
 	l := newLab(t)
 	l.serveHarness("--no-auth")

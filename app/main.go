@@ -15,6 +15,7 @@ import (
 
 	"countersign/app/config"
 	_ "countersign/app/quiet" // before Fyne's packages
+	"countersign/worker/execute"
 	"countersign/worker/safetext"
 
 	"github.com/alecthomas/kong"
@@ -23,7 +24,10 @@ import (
 // version is set by the linker.
 var version = "unknown"
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() {
+	execute.KeeperMain()
+	os.Exit(run(os.Args[1:]))
+}
 
 // Exit codes.
 const (

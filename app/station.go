@@ -90,8 +90,12 @@ func (s *station) connect(ctx context.Context) error {
 	if err != nil {
 		s.log.Warn("the login environment could not be had; commands get the one this program was started with", "error", err)
 	}
+	keeper, err := execute.NewKeeper()
+	if err != nil {
+		s.log.Warn("commands run without a helper: what leaves their process group is not stopped with them", "error", err)
+	}
 	for _, c := range s.config.Connections {
-		e, err := s.engine(ctx, c, env, paused)
+		e, err := s.engine(ctx, c, env, keeper, paused)
 		if err != nil {
 			return err
 		}
@@ -103,7 +107,7 @@ func (s *station) connect(ctx context.Context) error {
 	return nil
 }
 
-func (s *station) engine(ctx context.Context, c config.Connection, env []string, paused bool) (*worker.Engine, error) {
+func (s *station) engine(ctx context.Context, c config.Connection, env []string, keeper *execute.Keeper, paused bool) (*worker.Engine, error) {
 	dir, err := config.CheckWorkDir(c.WorkDir, s.place.own()...)
 	if err != nil {
 		return nil, &config.Invalid{Name: "the work directory of " + c.Name, Value: fmt.Sprintf("%q", c.WorkDir), Expected: err.Error()}
@@ -126,7 +130,7 @@ func (s *station) engine(ctx context.Context, c config.Connection, env []string,
 		return nil, fmt.Errorf("connection %s: %w", c.Name, err)
 	}
 	runner, err := execute.New(execute.Options{
-		Dir: dir, Env: env, PassEnv: s.config.Environment.Pass, RemoveEnv: s.config.Environment.Remove,
+		Dir: dir, Keeper: keeper, Env: env, PassEnv: s.config.Environment.Pass, RemoveEnv: s.config.Environment.Remove,
 		Grace: s.config.Limits.StopGrace, ReportLimit: s.config.Limits.ReportBytes, TranscriptLimit: int64(s.config.Limits.TranscriptBytes),
 		ReadLimit: int64(s.config.Limits.ReadBytes), ListLimit: s.config.Limits.ListEntries,
 	})
