@@ -115,6 +115,9 @@ func writeView(w io.Writer, v worker.View, self string) {
 	}
 }
 
+// headLines is how many lines of an output show prints; tail has it whole.
+const headLines = 20
+
 func writeOutcome(w io.Writer, line func(name, value string), v worker.View) {
 	o := v.Outcome
 	line("outcome", joinNonEmpty(": ", string(o.How), o.Reason))
@@ -130,7 +133,8 @@ func writeOutcome(w io.Writer, line func(name, value string), v worker.View) {
 	}
 	line("report", string(v.Delivery))
 	if o.Head != "" {
-		block(w, "its output begins", o.Head)
+		lines := strings.SplitN(o.Head, "\n", headLines+1)
+		block(w, "its output begins", strings.Join(lines[:min(len(lines), headLines)], "\n"))
 	}
 }
 
