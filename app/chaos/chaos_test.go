@@ -23,7 +23,7 @@ func TestEndToEndChaos(t *testing.T) {
 	}
 	figures, err := Run(t.Context(), Options{
 		Bin: bin, Dir: t.TempDir(), Items: 40, Sessions: 20, Running: 4, Seed: 7,
-		Lease: 1500 * time.Millisecond, KillEvery: 700 * time.Millisecond, Log: t.Logf,
+		Lease: 1500 * time.Millisecond, KillEvery: 700 * time.Millisecond, Fire: 20 * time.Second, Log: t.Logf,
 	})
 	t.Logf("\n%s", figures)
 	if err := errors.Join(err, figures.Breach()); err != nil {

@@ -24,6 +24,7 @@ func main() {
 	flag.Uint64Var(&o.Seed, "seed", uint64(time.Now().UnixNano()), "decides the faults, the kills and the commands")
 	flag.DurationVar(&o.Lease, "lease", 3*time.Second, "the harness's lease")
 	flag.DurationVar(&o.KillEvery, "kill-every", 1500*time.Millisecond, "the mean time between kills")
+	flag.DurationVar(&o.Fire, "fire", 0, "the most that the fire lasts; 0: until nothing waits to be claimed")
 	flag.StringVar(&o.Dir, "dir", "", "keep everything in this directory, which must be empty")
 	flag.Parse()
 	if err := run(o); err != nil {

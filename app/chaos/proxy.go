@@ -25,6 +25,7 @@ type proxy struct {
 	outages time.Time // the next one begins
 	back    time.Time // it ends
 	faults  map[fault]int
+	asked   chan struct{} // closed by the next request
 }
 
 // fault is what happens to one request.
@@ -55,7 +56,7 @@ func newProxy(harness string, chance *rand.Rand, lease time.Duration) (*proxy, e
 	if err != nil {
 		return nil, err
 	}
-	p := &proxy{harness: harness, lease: lease, on: l, chance: chance, faults: map[fault]int{}}
+	p := &proxy{harness: harness, lease: lease, on: l, chance: chance, faults: map[fault]int{}, asked: make(chan struct{})}
 	p.through = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: 30 * time.Second}
 	p.server = &http.Server{Handler: p, ReadHeaderTimeout: 10 * time.Second}
 	go p.server.Serve(l)
@@ -76,10 +77,19 @@ func (p *proxy) misbehave(bad bool) {
 	p.outages = time.Now().Add(p.lease)
 }
 
+// nextRequest is closed when the next request comes.
+func (p *proxy) nextRequest() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asked
+}
+
 // next decides what happens to a request, and for how long where it is delayed.
 func (p *proxy) next() (f fault, d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	close(p.asked)
+	p.asked = make(chan struct{})
 	if !p.bad {
 		return none, 0
 	}

@@ -28,6 +28,7 @@ type Options struct {
 	Seed      uint64        // decides faults, kills and commands
 	Lease     time.Duration // of the harness
 	KillEvery time.Duration // the mean time between kills
+	Fire      time.Duration // the most that the fire lasts; 0: until nothing waits to be claimed
 	Log       func(format string, args ...any)
 }
 
@@ -197,27 +198,27 @@ func (p *place) enqueue(ctx context.Context) error {
 }
 
 // fire works on the queue with the proxy at its worst and kills the worker again
-// and again, until nothing waits to be claimed.
+// and again, until nothing waits to be claimed or the time for it is over.
 func (p *place) fire(ctx context.Context) error {
 	p.proxy.misbehave(true)
 	if err := p.startWorker(); err != nil {
 		return err
 	}
-	for queued := p.Items; queued > 0; {
-		select {
-		case <-time.After(time.Duration(p.chance.ExpFloat64() * float64(p.KillEvery))):
-		case <-p.worker.ended:
-			if err := p.startAgain(); err != nil {
-				return err
-			}
-			continue
-		case <-ctx.Done():
+	began := time.Now()
+	for queued := p.Items; queued > 0 && (p.Fire == 0 || time.Since(began) < p.Fire); {
+		ended, err := p.live(ctx)
+		switch {
+		case err != nil:
 			p.worker.kill()
-			return ctx.Err()
+			return err
+		case ended:
+			err = p.startAgain()
+		default:
+			p.worker.kill()
+			p.kills++
+			err = p.startWorker()
 		}
-		p.worker.kill()
-		p.kills++
-		if err := p.startWorker(); err != nil {
+		if err != nil {
 			return err
 		}
 		list, err := p.client.WorkItems(ctx, environment)
@@ -229,6 +230,31 @@ func (p *place) fire(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// live leaves the worker its time: as a rule it is counted from its first request,
+// so that a slow machine gets somewhere too. It says whether the worker ended by
+// itself.
+func (p *place) live(ctx context.Context) (ended bool, err error) {
+	if p.chance.IntN(4) > 0 { // else it may be killed while it starts
+		if ended, err := p.pass(ctx, p.proxy.nextRequest(), time.Minute); ended || err != nil {
+			return ended, err
+		}
+	}
+	return p.pass(ctx, nil, time.Duration(p.chance.ExpFloat64()*float64(p.KillEvery)))
+}
+
+// pass lets time pass until something, and for so long at most.
+func (p *place) pass(ctx context.Context, until <-chan struct{}, atMost time.Duration) (ended bool, err error) {
+	select {
+	case <-until:
+	case <-time.After(atMost):
+	case <-p.worker.ended:
+		return true, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	return false, nil
 }
 
 // startAgain is for a worker that found the lock of the killed one. A child that
@@ -245,13 +271,18 @@ func (p *place) startAgain() error {
 func (p *place) calm(ctx context.Context) error {
 	p.proxy.misbehave(false)
 	defer p.worker.kill()
-	for end := time.Now().Add(time.Minute + 10*p.Lease); ; time.Sleep(100 * time.Millisecond) {
+	patience := time.Minute + 10*p.Lease // without any change
+	var last string
+	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		list, err := p.client.WorkItems(ctx, environment)
 		if err != nil {
 			return err
 		}
 		if list.Counts["queued"]+list.Counts["accepted"] == 0 {
 			break
+		}
+		if now := fmt.Sprint(list.Counts); now != last {
+			last, end = now, time.Now().Add(patience)
 		}
 		if time.Now().After(end) {
 			return fmt.Errorf("no end of it: %v; the worker printed %s", list.Counts, p.worker.printed())
