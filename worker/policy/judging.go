@@ -135,6 +135,10 @@ func (j *judging) readable(bases []string, word string) string {
 		if !known {
 			if v := j.path(wire.KindRead, b, word); v.verdict != Allow {
 				why = v.reason
+			} else if _, file, ok := strings.Cut(word, ":"); ok && file != "" { // HEAD:.env
+				if v := j.path(wire.KindRead, b, file); v.verdict == Deny {
+					why = v.reason
+				}
 			}
 			if j.reads == nil {
 				j.reads = map[string]string{}
