@@ -172,7 +172,7 @@ func (g *Grants) find(i Item, rel, asked string, now time.Time) (Grant, bool) {
 	return Grant{}, false
 }
 
-// count records that a grant decided. The count is kept when the grant next is.
+// count records that a grant decided. Counts last as long as the process.
 func (g *Grants) count(id string, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
