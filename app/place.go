@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"time"
 	"unicode"
 
 	"countersign/app/config"
@@ -95,8 +97,12 @@ func (p place) open() (release func(), err error) {
 		return nil, &config.Invalid{Name: "--data-dir", Value: p.data, Expected: err.Error()}
 	}
 	lock := flock.New(filepath.Join(p.data, "lock"), flock.SetPermissions(0o600))
-	got, err := lock.TryLock()
-	if err != nil {
+	// A program that the last Countersign was just starting when it was killed holds
+	// the lock for a moment longer.
+	wait, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	defer cancel()
+	got, err := lock.TryLockContext(wait, 50*time.Millisecond)
+	if err != nil && wait.Err() == nil {
 		return nil, &config.Invalid{Name: "--data-dir", Value: p.data, Expected: "expected a directory that can be written to: " + err.Error()}
 	}
 	if !got {

@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -211,6 +212,31 @@ func TestAStartThatCannotBeWrittenDownIsReportedAsNotRun(t *testing.T) {
 		if len(done) != 1 || !strings.Contains(string(done[0].done.Result), "126") {
 			t.Fatalf("reported %+v", done)
 		}
+	})
+}
+
+func TestWhatCouldNotBeWrittenDownIsOnceTheDiskHasRoom(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		var full atomic.Bool
+		full.Store(true)
+		b.journal = brokenJournal{b.store, func(s worker.Step) bool {
+			return full.Load() && (s == worker.StepFinished || s == worker.StepDelivered)
+		}}
+		b.script.offer(item("i1", "s", "true"))
+		b.start(approveAll)
+		settle(time.Minute)
+		b.wantCalls("complete", 1)
+		if got := b.last(); got.Closed {
+			t.Fatal("the disk was not full")
+		}
+		full.Store(false)
+		settle(time.Minute)
+		got, err := b.store.Hold(t.Context(), b.last().ID)
+		if err != nil || !got.Closed || got.Status() != worker.WordReported || got.Outcome == nil || got.Outcome.How != execute.Ended {
+			t.Errorf("the journal has %q, closed %v, outcome %v, %v", got.Status(), got.Closed, got.Outcome, err)
+		}
+		b.wantStarts("true")
+		b.wantCalls("complete", 1)
 	})
 }
 

@@ -54,6 +54,7 @@ type hold struct {
 	// The tender's own.
 	recovered  bool          // taken up after a restart
 	unwritten  bool          // the outcome is in memory only
+	owed       *change       // the last step, where it could not be written down
 	acceptedAt time.Duration // Boot at which the successful accept was sent
 
 	// Guarded by e.mu.

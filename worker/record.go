@@ -86,7 +86,7 @@ func (h *hold) recordOrAssume(c change) {
 	}
 	err := h.record(c)
 	if err == nil {
-		h.unwritten = false
+		h.unwritten, h.owed = false, nil
 		return
 	}
 	h.logged(err)
@@ -94,6 +94,21 @@ func (h *hold) recordOrAssume(c change) {
 	h.apply(plan(h.rec.Facts, h.e.clock.Now(), []change{c}))
 	h.unwritten = h.unwritten || c.outcome != nil
 	h.e.mu.Unlock()
+	h.owed = &change{step: c.step, reason: c.reason, facts: func(*Facts) {}}
+}
+
+// writeOwed writes the last step down that could not be before, once the journal
+// can be written again. A quit leaves it to the next start.
+func (h *hold) writeOwed(ctx context.Context) {
+	for h.owed != nil && sleep(ctx, h.e.cfg.Poll.Longest/3) {
+		c := *h.owed
+		if h.unwritten {
+			c.outcome = h.rec.Outcome
+		}
+		if err := h.record(c); err == nil || errors.Is(err, ErrForbidden) {
+			h.owed = nil
+		}
+	}
 }
 
 // logged logs a step that could not be written down and holds all the same.

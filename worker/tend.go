@@ -27,6 +27,7 @@ var (
 // returns when the hold is closed, or when Countersign quits and the journal has
 // what is left to do.
 func (e *Engine) tend(ctx context.Context, h *hold) {
+	defer h.writeOwed(ctx)
 	defer e.close(h)
 	if h.isInterrupted() && !h.interrupted() {
 		return // left to lapse
