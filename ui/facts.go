@@ -44,7 +44,7 @@ func newFactGrid() *factGrid {
 		form("Asked", g.asked, "Time limit", g.limit, "Item", g.item))
 	wide := form("Runs in", g.dir)
 	g.box = container.NewStack(container.NewThemeOverride(
-		container.NewVBox(columns, wide), dense{NewTheme(), 2, 3, false}))
+		container.NewVBox(wide, columns), dense{NewTheme(), 2, 3, false}))
 	return g
 }
 
@@ -56,7 +56,10 @@ func (g *factGrid) set(v worker.View, task execute.Task, now time.Time) {
 	}
 	setText(g.connection, connection)
 	setText(g.dir, safetext.Line(v.WorkDir))
-	asked := ageWords(v.Age) + " ago"
+	asked := recently(v.Age)
+	if v.Age >= 10*time.Second {
+		asked += " ago"
+	}
 	switch {
 	case v.Closed:
 		asked = heldWords(v, now)

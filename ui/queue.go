@@ -330,7 +330,7 @@ func (q *queue) face(e entry) face {
 		q.summaries[e.id] = s
 	}
 	f := face{kind: v.Item.Kind, summary: s, word: v.Word}
-	f.rest = safetext.Clip(v.Item.SessionID, 60) + " · " + ageWords(v.Age)
+	f.rest = safetext.Clip(v.Item.SessionID, 60) + " · " + recently(v.Age)
 	if e.section == finished {
 		if o := endWords(v.Hold); o != "" {
 			f.rest += " · " + strings.TrimSuffix(o, ".")

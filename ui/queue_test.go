@@ -353,7 +353,7 @@ func TestWhatDoesNotChangeIsNotDrawnAgain(t *testing.T) {
 	st := newStage(t)
 	st.show(func(s *worker.Snapshot) {
 		v := execItem(1, "one")
-		v.DecisionLeft, v.LeaseWindow, v.Lease, v.Age = 9*time.Minute+30*time.Second, 5*time.Minute, 4*time.Minute+5*time.Second, 90*time.Second
+		v.DecisionLeft, v.LeaseWindow, v.Lease, v.Age = 9*time.Minute+30*time.Second, 5*time.Minute, 4*time.Minute+5*time.Second, 30*time.Second
 		s.Waiting, s.Finished = []worker.View{v}, []worker.View{asDone(execItem(2, "two"))}
 	})
 	st.wgIdle()

@@ -133,6 +133,17 @@ func ageWords(d time.Duration) string {
 	}
 }
 
+// recently is a span that still grows, in steps of ten seconds at first.
+func recently(d time.Duration) string {
+	if d < time.Minute {
+		d = d.Truncate(10 * time.Second)
+	}
+	if d < 10*time.Second {
+		return "just now"
+	}
+	return ageWords(d)
+}
+
 // countdown is what is left: as a clock shows it towards the end, before that in
 // minutes, so that a window with nothing new in it is not drawn every second.
 func countdown(d time.Duration) string {
