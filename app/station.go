@@ -86,13 +86,21 @@ func (s *station) connect(ctx context.Context) error {
 	if !until.IsZero() && !until.After(time.Now()) {
 		paused = false
 	}
+	keeper, err := execute.NewKeeper() // before any other program is started
+	if err != nil {
+		s.log.Warn("commands run without a helper: what leaves their process group is not stopped with them", "error", err)
+	}
 	env, err := execute.CaptureLoginEnv(ctx, 5*time.Second)
 	if err != nil {
 		s.log.Warn("the login environment could not be had; commands get the one this program was started with", "error", err)
 	}
-	keeper, err := execute.NewKeeper()
-	if err != nil {
-		s.log.Warn("commands run without a helper: what leaves their process group is not stopped with them", "error", err)
+	if s.config.Confinement.Confine {
+		level, err := execute.ConfinementLevel()
+		if err != nil {
+			s.log.Error("commands are to be confined and cannot be: none will run", "error", err)
+		} else {
+			s.log.Info("commands are confined", "level", level)
+		}
 	}
 	for _, c := range s.config.Connections {
 		e, err := s.engine(ctx, c, env, keeper, paused)
@@ -129,8 +137,13 @@ func (s *station) engine(ctx context.Context, c config.Connection, env []string,
 	if err != nil {
 		return nil, fmt.Errorf("connection %s: %w", c.Name, err)
 	}
+	writable, err := config.WritablePlaces(s.config.Confinement, execute.CachePresets, s.place.own()...)
+	if err != nil {
+		return nil, err
+	}
 	runner, err := execute.New(execute.Options{
-		Dir: dir, Keeper: keeper, Env: env, PassEnv: s.config.Environment.Pass, RemoveEnv: s.config.Environment.Remove,
+		Dir: dir, Keeper: keeper, Confine: s.config.Confinement.Confine, WritablePaths: writable,
+		Env: env, PassEnv: s.config.Environment.Pass, RemoveEnv: s.config.Environment.Remove,
 		Grace: s.config.Limits.StopGrace, ReportLimit: s.config.Limits.ReportBytes, TranscriptLimit: int64(s.config.Limits.TranscriptBytes),
 		ReadLimit: int64(s.config.Limits.ReadBytes), ListLimit: s.config.Limits.ListEntries,
 	})
