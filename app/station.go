@@ -42,12 +42,13 @@ type assembly struct {
 // of the data directory.
 type station struct {
 	assembly
-	store   *store.Store
-	engines []*worker.Engine
-	desk    *worker.Desk
-	relay   *relay
-	banner  func(string) // says something to the operator; the log by default
-	raise   func()       // nil without a window
+	store     *store.Store
+	engines   []*worker.Engine
+	desk      *worker.Desk
+	relay     *relay
+	capturing sync.WaitGroup // the login environment
+	banner    func(string)   // says something to the operator; the log by default
+	raise     func()         // nil without a window
 }
 
 // openStation makes a station. It claims nothing yet.
@@ -90,10 +91,14 @@ func (s *station) connect(ctx context.Context) error {
 	if err != nil {
 		s.log.Warn("commands run without a helper: what leaves their process group is not stopped with them", "error", err)
 	}
-	env, err := execute.CaptureLoginEnv(ctx, 5*time.Second)
-	if err != nil {
-		s.log.Warn("the login environment could not be had; commands get the one this program was started with", "error", err)
-	}
+	env := sync.OnceValue(func() []string {
+		env, err := execute.CaptureLoginEnv(ctx, 5*time.Second)
+		if err != nil {
+			s.log.Warn("the login environment could not be had; commands get the one this program was started with", "error", err)
+		}
+		return env
+	})
+	s.capturing.Go(func() { env() }) // a slow profile delays the first command, not the window
 	if s.config.Confinement.Confine {
 		level, err := execute.ConfinementLevel()
 		if err != nil {
@@ -115,7 +120,7 @@ func (s *station) connect(ctx context.Context) error {
 	return nil
 }
 
-func (s *station) engine(ctx context.Context, c config.Connection, env []string, keeper *execute.Keeper, paused bool) (*worker.Engine, error) {
+func (s *station) engine(ctx context.Context, c config.Connection, env func() []string, keeper *execute.Keeper, paused bool) (*worker.Engine, error) {
 	dir, err := config.CheckWorkDir(c.WorkDir, s.place.own()...)
 	if err != nil {
 		return nil, &config.Invalid{Name: "the work directory of " + c.Name, Value: fmt.Sprintf("%q", c.WorkDir), Expected: err.Error()}
@@ -299,6 +304,7 @@ func (s *station) keepPause(ctx context.Context) {
 
 // close releases what openStation took.
 func (s *station) close() {
+	s.capturing.Wait()
 	if err := s.store.Close(); err != nil {
 		s.log.Warn("the journal did not close well", "error", err)
 	}

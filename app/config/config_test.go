@@ -96,6 +96,7 @@ func TestWhatCannotBeUsedIsNamedWithFileLineValueAndExpectation(t *testing.T) {
 		{conn + "interval-ms = 0", `config.toml:4: connection.interval-ms = 0: expected a whole number from 1 to 60000`},
 		{"[environment]\nremove = [\"A=B\"]", `config.toml:2: environment.remove = [A=B]: expected a list of variable names`},
 		{"[notifications]\nwaiting = true", `config.toml:2: notifications.waiting = true: expected one of off, first, every`},
+		{"[environment]\npass = [\"*\"]", `config.toml:2: environment.pass = [*]: expected a list of variable names`},
 		{"[confinement]\nwritable = [\"cache\"]", `config.toml:2: confinement.writable = [cache]: expected a list of absolute paths`},
 		{"[confinement]\ncaches = [\"rust\"]", `config.toml:2: confinement.caches = [rust]: expected a list of "go", "node", "python"`},
 		{"[confinement]\nconfine = \"yes\"", `config.toml:2: confinement.confine = "yes": expected true or false`},

@@ -374,7 +374,7 @@ func presets(to *[]string) setter {
 // names reads variable names, each of which may end in one "*".
 func names(to *[]string) setter {
 	return list(to, `expected a list of variable names, such as ["AWS_PROFILE", "MY_*"]`, func(s string) bool {
-		return s != "" && !strings.ContainsAny(strings.TrimSuffix(s, "*"), "*= \t\r\n\x00")
+		return s != "" && s != "*" && !strings.ContainsAny(strings.TrimSuffix(s, "*"), "*= \t\r\n\x00")
 	})
 }
 

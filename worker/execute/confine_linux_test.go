@@ -29,8 +29,7 @@ func confinedRunner(t testing.TB, change ...func(*Options)) (r *Runner, place st
 
 func TestAConfinedCommandWritesWhereItMay(t *testing.T) {
 	r, place := confinedRunner(t)
-	t.Setenv("PLACE", place)
-	r.env = append(r.env, "PLACE="+place)
+	t.Setenv("PLACE", place) // before the runner first asks for its environment
 	o, res := run(t, r, sh(`set -e
 echo a >file; mkdir -p d/e; mv file d/e/moved; ln -s d link; rm link
 echo b >"$PLACE/kept"; mv "$PLACE/kept" d/kept; echo c >"$PLACE/kept"

@@ -21,9 +21,17 @@ var removed = []string{
 // never names what cannot be passed on, whatever the configuration says.
 var never = []string{"MANAGED_AGENTS_*"}
 
-// filterEnv splits the base environment into what commands get and the names
-// of what they do not, sorted.
-func filterEnv(base, more, pass []string) (kept, names []string) {
+// splitEnv is a base environment: what commands get of it, and the names of
+// what they do not, sorted.
+type splitEnv struct {
+	kept     []string
+	unpassed []string
+}
+
+// filterEnv splits a base environment. What the configuration removes is removed;
+// what it passes is only what we would have removed.
+func filterEnv(base, more, pass []string) splitEnv {
+	var kept, names []string
 	for _, entry := range base {
 		name, _, ok := strings.Cut(entry, "=")
 		if !ok || name == "" { // Windows keeps the current directory of drives as "=C:=C:\…"
@@ -32,15 +40,14 @@ func filterEnv(base, more, pass []string) (kept, names []string) {
 		if name == spawnMark { // ours, and nothing that could be missed
 			continue
 		}
-		drop := matches(name, removed) || matches(name, more)
-		if matches(name, never) || drop && !matches(name, pass) {
+		if matches(name, never) || matches(name, more) || matches(name, removed) && !matches(name, pass) {
 			names = append(names, name)
 			continue
 		}
 		kept = append(kept, entry)
 	}
 	slices.Sort(names)
-	return kept, slices.Compact(names)
+	return splitEnv{kept, slices.Compact(names)}
 }
 
 func matches(name string, patterns []string) bool {
@@ -60,7 +67,7 @@ func matches(name string, patterns []string) bool {
 // item's own additions, which the operator was shown, and where it runs. Ours
 // come before the item's.
 func (r *Runner) commandEnv(t Task, dir string, ours []string) []string {
-	env := append(slices.Clone(r.env), ours...)
+	env := append(slices.Clone(r.env().kept), ours...)
 	for name, value := range t.Env {
 		env = append(env, name+"="+value)
 	}
@@ -102,7 +109,7 @@ func loginEnv(ctx context.Context, shell string, timeout time.Duration) ([]strin
 	defer from.Close()
 	// Profiles print greetings: the answer has a descriptor of its own, 3.
 	cmd := exec.Command(shell, "-l", "-c", "env -0 >&3")
-	cmd.Env, _ = filterEnv(os.Environ(), nil, []string{"*"})
+	cmd.Env = filterEnv(os.Environ(), nil, []string{"*"}).kept
 	if mark, ours := os.LookupEnv(spawnMark); ours {
 		cmd.Env = append(cmd.Env, spawnMark+"="+mark) // profiles start agents, too
 	}

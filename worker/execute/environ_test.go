@@ -33,7 +33,7 @@ func environment(t *testing.T, r *Runner, add map[string]string) map[string]stri
 }
 
 func TestSecretsAndTheDesktopDoNotReachACommand(t *testing.T) {
-	r := newRunner(t, func(o *Options) { o.Env, o.RemoveEnv = baseEnv, []string{"AWS_*"} })
+	r := newRunner(t, func(o *Options) { o.Env, o.RemoveEnv = func() []string { return baseEnv }, []string{"AWS_*"} })
 	env := environment(t, r, nil)
 	for name, value := range env {
 		if strings.HasPrefix(value, "secret") || slices.Contains(r.RemovedEnv(), name) {
@@ -52,7 +52,7 @@ func TestSecretsAndTheDesktopDoNotReachACommand(t *testing.T) {
 
 func TestWhatIsPassedOnByConfigurationReachesACommandButNeverOurCredentials(t *testing.T) {
 	r := newRunner(t, func(o *Options) {
-		o.Env, o.PassEnv = baseEnv, []string{"DISPLAY", "DBUS_*", "MANAGED_AGENTS_*", "MANAGED_AGENTS_API_KEY", "*"}
+		o.Env, o.PassEnv = func() []string { return baseEnv }, []string{"DISPLAY", "DBUS_*", "MANAGED_AGENTS_*", "MANAGED_AGENTS_API_KEY", "*"}
 	})
 	env := environment(t, r, nil)
 	if env["DISPLAY"] != ":0" || env["DBUS_SESSION_BUS_ADDRESS"] != "d" {
@@ -67,7 +67,7 @@ func TestWhatIsPassedOnByConfigurationReachesACommandButNeverOurCredentials(t *t
 }
 
 func TestAnItemsAdditionsWin(t *testing.T) {
-	r := newRunner(t, func(o *Options) { o.Env = baseEnv })
+	r := newRunner(t, func(o *Options) { o.Env = func() []string { return baseEnv } })
 	env := environment(t, r, map[string]string{"EDITOR": "ed", "NEW": "a b", "MANAGED_AGENTS_API_KEY": "theirs"})
 	if env["EDITOR"] != "ed" || env["NEW"] != "a b" || env["MANAGED_AGENTS_API_KEY"] != "theirs" {
 		t.Errorf("environment %v", env)
@@ -125,5 +125,15 @@ func TestALoginShellThatFailsOrHangsLeavesTheProcessesOwnEnvironment(t *testing.
 	t.Setenv("SHELL", "/no/such/shell")
 	if env, err := CaptureLoginEnv(context.Background(), time.Minute); err == nil || !slices.Contains(env, "OWN=yes") {
 		t.Errorf("no shell: %v", err)
+	}
+}
+
+func TestWhatTheConfigurationRemovesIsRemovedWhateverItPasses(t *testing.T) {
+	r := newRunner(t, func(o *Options) {
+		o.Env = func() []string { return []string{"TOKEN=x", "DISPLAY=:0", "PATH=/bin"} }
+		o.RemoveEnv, o.PassEnv = []string{"TOKEN"}, []string{"TOKEN", "DISPLAY"}
+	})
+	if got := r.RemovedEnv(); !slices.Equal(got, []string{"TOKEN"}) {
+		t.Errorf("removed %v, want TOKEN", got)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"countersign/worker/api/wire"
@@ -23,12 +24,12 @@ import (
 // Options say where and how a Runner works. Zero fields take the defaults named
 // here.
 type Options struct {
-	Dir       string   // work directory; required
-	Env       []string // base environment; default os.Environ()
-	PassEnv   []string // names that reach commands although they would be removed
-	RemoveEnv []string // more names that do not; both may end in *
-	Shell     []string // what a command is appended to; default /bin/sh -c, cmd /S /C
-	Keeper    *Keeper  // starts commands under a helper; nil: in a process group or a job
+	Dir       string          // work directory; required
+	Env       func() []string // base environment; asked for once, when a command first needs it; default os.Environ
+	PassEnv   []string        // names that reach commands although they would be removed
+	RemoveEnv []string        // more names that do not; both may end in *
+	Shell     []string        // what a command is appended to; default /bin/sh -c, cmd /S /C
+	Keeper    *Keeper         // starts commands under a helper; nil: in a process group or a job
 
 	Confine       bool     // commands write only where they may, or do not run: see ConfinementLevel
 	WritablePaths []string // where they may, besides the work directory and a TMPDIR of their own
@@ -42,10 +43,9 @@ type Options struct {
 
 // Runner runs tool calls in one work directory. It is safe for concurrent use.
 type Runner struct {
-	o        Options
-	dir      string
-	env      []string
-	unpassed []string
+	o   Options
+	dir string
+	env func() splitEnv
 }
 
 // New returns a Runner for a work directory that exists and can be written to.
@@ -67,11 +67,11 @@ func New(o Options) (*Runner, error) {
 		o.Shell = defaultShell
 	}
 	if o.Env == nil {
-		o.Env = os.Environ()
+		o.Env = os.Environ
 	}
-	r := &Runner{o: o, dir: dir}
-	r.env, r.unpassed = filterEnv(o.Env, o.RemoveEnv, o.PassEnv)
-	return r, nil
+	return &Runner{o: o, dir: dir, env: sync.OnceValue(func() splitEnv {
+		return filterEnv(o.Env(), o.RemoveEnv, o.PassEnv)
+	})}, nil
 }
 
 // workDir returns the canonical path of a usable work directory.
@@ -137,7 +137,7 @@ func (r *Runner) Dir() string { return r.dir }
 
 // RemovedEnv names the variables of the base environment that commands do not
 // get, sorted. It has no values.
-func (r *Runner) RemovedEnv() []string { return slices.Clone(r.unpassed) }
+func (r *Runner) RemovedEnv() []string { return slices.Clone(r.env().unpassed) }
 
 // Check reports, as an *Unfit, what about t could not be done here as things
 // are now, before anyone is asked about it. It has no effects.

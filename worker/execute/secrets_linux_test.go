@@ -28,7 +28,7 @@ done`
 
 func TestNoAncestorOfACommandShowsItOurSecrets(t *testing.T) {
 	t.Setenv("MANAGED_AGENTS_API_KEY", "our-secret")
-	r := newRunner(t, func(o *Options) { o.Env = os.Environ() })
+	r := newRunner(t, func(o *Options) { o.Env = os.Environ })
 	// As root nothing is hidden: the helper has nothing to hide.
 	_, res := run(t, r, sh("env; cat /proc/$PPID/environ"))
 	if strings.Contains(res.Stdout, "our-secret") || strings.Contains(res.Stdout, spawnMark) {
