@@ -98,7 +98,7 @@ func (s *station) connect(ctx context.Context) error {
 		}
 		return env
 	})
-	s.capturing.Go(func() { env() }) // a slow profile delays the first command, not the window
+	s.capturing.Go(func() { env() }) // a slow profile delays the work, not the window
 	if s.config.Confinement.Confine {
 		level, err := execute.ConfinementLevel()
 		if err != nil {
@@ -202,6 +202,7 @@ func (s *station) run(ctx context.Context) error {
 	var engines sync.WaitGroup
 	for _, e := range s.engines {
 		engines.Go(func() {
+			s.capturing.Wait() // a start has to follow its accept at once
 			if err := e.Run(work); err != nil {
 				fail(err)
 			}
