@@ -63,7 +63,7 @@ func (e *Engine) Release(id HoldID) error {
 	return nil
 }
 
-// Stop stops a running item, its whole process group. It is reported as stopped.
+// Stop stops a running item and what it started. It is reported as stopped.
 func (e *Engine) Stop(id HoldID) error {
 	defer e.Present()
 	e.mu.Lock()
