@@ -147,9 +147,12 @@ func reported(h worker.Hold) string {
 }
 
 // outputOf is the file of what a command printed; "" while nothing can have been
-// printed, and for files read and written, which print nothing.
+// printed, where nothing was, and for files read and written, which print nothing.
 func outputOf(h worker.Hold) string {
 	if h.Execution == worker.NotStarted || h.Item.Kind != wire.KindExec {
+		return ""
+	}
+	if o := h.Outcome; o != nil && o.StdoutBytes+o.StderrBytes == 0 {
 		return ""
 	}
 	return h.OutputPath

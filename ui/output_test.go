@@ -118,6 +118,17 @@ func TestAMissingTranscriptOfAnEndedItemIsSaid(t *testing.T) {
 	st.until("the words", func() bool { return st.shows("The output cannot be read: no such transcript") })
 }
 
+func TestACommandThatPrintedNothingHasNoTranscriptToMiss(t *testing.T) {
+	st := newStage(t)
+	v := asDone(execItem(1, "mkdir a"))
+	v.OutputPath, v.Outcome.StdoutBytes = "never made", 0
+	st.show(func(s *worker.Snapshot) { s.Finished = []worker.View{v} })
+	st.wgIdle()
+	if st.window.queue.detail.out.reader != nil || st.shows("cannot be read") {
+		t.Errorf("it is looked for: %q", st.texts())
+	}
+}
+
 func TestAnotherItemsOutputNeverAppearsUnderThisOne(t *testing.T) {
 	st, f, out := withOutput(t, 10)
 	st.put(waitingItems(execItem(2, "two")))

@@ -322,7 +322,7 @@ func asRunning(v worker.View) worker.View {
 func asDone(v worker.View) worker.View {
 	v = asRunning(v)
 	v.Execution, v.Delivery = worker.Finished, worker.Delivered
-	v.Outcome = &execute.Outcome{How: execute.Ended}
+	v.Outcome = &execute.Outcome{How: execute.Ended, StdoutBytes: 1}
 	v.Word = v.Hold.Status()
 	return v
 }

@@ -368,7 +368,7 @@ func TestAFullDiskDoesNotReachTheCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := newRunner(t)
-		o := r.Run(t.Context(), sh("echo a; touch effect; echo b"), filepath.Join(dir, "transcript"))
+		o := r.Run(t.Context(), sh("echo a; echo no >&2; touch effect; echo b"), filepath.Join(dir, "transcript"))
 		if res := result(t, o); o.How != Ended || res.ExitCode != 0 || res.Stdout != "a\nb\n" || !strings.Contains(o.Reason, "no space left") {
 			t.Errorf("%s: outcome %+v", full, o)
 		}

@@ -41,15 +41,9 @@ type recording struct {
 
 func newRecorder(transcriptPath string, transcriptLimit int64, reportLimit int) *recorder {
 	rec := &recorder{streams: [2]*ends{newEnds(reportLimit), newEnds(reportLimit)}}
-	if transcriptPath == "" {
-		return rec
+	if transcriptPath != "" {
+		rec.transcript = newTranscriptWriter(transcriptPath, transcriptLimit)
 	}
-	w, err := createTranscript(transcriptPath, transcriptLimit)
-	if err != nil {
-		rec.trouble = fmt.Sprintf("Its output could not be written to disk: %v.", err)
-		return rec
-	}
-	rec.transcript = w
 	return rec
 }
 

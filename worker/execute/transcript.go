@@ -33,7 +33,8 @@ const blockSize = 64 << 10
 type Transcript struct {
 	mu        sync.Mutex
 	file      *os.File
-	marksFile *os.File // nil where there is none
+	path      string
+	marksFile *os.File // nil while there is none
 	marksSize int64    // bytes read of it
 	marks     []mark   // in order of their offsets
 	blocks    []place  // where the scan was at each multiple of blockSize
@@ -55,23 +56,21 @@ type place struct {
 	start int64
 }
 
-// OpenTranscript opens the transcript that Run writes, or wrote, at path.
+// OpenTranscript opens the transcript that Run writes, or wrote, at path. There
+// is none, and fs.ErrNotExist is returned, before something was printed.
 func OpenTranscript(path string) (*Transcript, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	marks, err := os.Open(path + marksEnding)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		file.Close()
-		return nil, err
-	}
-	return &Transcript{file: file, marksFile: marks}, nil
+	return &Transcript{file: file, path: path}, nil
 }
 
 // Close closes the files.
 func (t *Transcript) Close() error {
-	t.marksFile.Close()
+	if t.marksFile != nil {
+		t.marksFile.Close()
+	}
 	return t.file.Close()
 }
 
@@ -164,8 +163,18 @@ func (t *Transcript) grow() error {
 }
 
 func (t *Transcript) readMarks() error {
-	if t.marksFile == nil || len(t.marks) > maxMarks {
+	if len(t.marks) > maxMarks {
 		return nil
+	}
+	if t.marksFile == nil {
+		marks, err := os.Open(t.path + marksEnding)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // standard output alone, so far
+		}
+		if err != nil {
+			return err
+		}
+		t.marksFile = marks
 	}
 	info, err := t.marksFile.Stat()
 	if err != nil {

@@ -12,11 +12,13 @@ import (
 )
 
 // newTranscript returns a writer with a limit, and a reader of the same file.
+// The file is there, as if something had been printed, so that both see it grow.
 func newTranscript(t testing.TB, limit int64) (*transcriptWriter, *Transcript, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "dir", "transcript")
-	w, err := createTranscript(path, limit)
-	if err != nil {
+	w := newTranscriptWriter(path, limit)
+	var err error
+	if w.file, err = createPrivate(path); err != nil {
 		t.Fatal(err)
 	}
 	r, err := OpenTranscript(path)
@@ -249,7 +251,9 @@ func TestStreamChangesWithoutEndAreBoundedOnDisk(t *testing.T) {
 }
 
 func TestOnlyTheUserCanReadATranscript(t *testing.T) {
-	w, _, path := newTranscript(t, 1000)
+	path := filepath.Join(t.TempDir(), "dir", "transcript")
+	w := newTranscriptWriter(path, 1000)
+	w.write(stderr, []byte("a"))
 	closeWriter(t, w)
 	for name, want := range map[string]os.FileMode{path: 0o600, path + marksEnding: 0o600, filepath.Dir(path): 0o700} {
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
@@ -276,6 +280,43 @@ func TestATranscriptWithBrokenOrMissingMarksIsStillRead(t *testing.T) {
 	defer plain.Close()
 	if got := fmt.Sprint(allLines(t, plain, 5)); got != "[o:a o:b]" {
 		t.Errorf("lines %s", got)
+	}
+}
+
+func TestATranscriptsFilesAreMadeWhenThereIsSomethingForThem(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "transcript")
+	w := newTranscriptWriter(path, 1000)
+	is := func(when string, file, marks bool) {
+		t.Helper()
+		for name, want := range map[string]bool{path: file, path + marksEnding: marks} {
+			if _, err := os.Stat(name); (err == nil) != want {
+				t.Errorf("%s: %s: %v", when, filepath.Base(name), err)
+			}
+		}
+	}
+	is("at first", false, false)
+	w.write(stdout, nil)
+	is("before anything is printed", false, false)
+	w.write(stdout, []byte("a\n"))
+	is("with standard output alone", true, false)
+	r, err := OpenTranscript(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if got := fmt.Sprint(allLines(t, r, 5)); got != "[o:a]" {
+		t.Errorf("lines %s", got)
+	}
+	w.write(stderr, []byte("b\n"))
+	is("with errors", true, true)
+	closeWriter(t, w)
+	if got := fmt.Sprint(allLines(t, r, 5)); got != "[o:a e:b]" {
+		t.Errorf("lines %s", got)
+	}
+	silent := newTranscriptWriter(path+"2", 1000)
+	closeWriter(t, silent)
+	if _, err := os.Stat(path + "2"); !os.IsNotExist(err) {
+		t.Errorf("nothing was printed: %v", err)
 	}
 }
 

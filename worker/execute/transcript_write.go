@@ -10,7 +10,8 @@ import (
 // A transcript is two files. The one at its path has what the command printed,
 // byte for byte and in the order in which it arrived. The one beside it, with
 // the ending .marks, says what is what: one line "offset kind" for each place
-// where the kind changes.
+// where the kind changes; it begins as standard output. Each is made when there
+// is something to write to it: many commands print nothing, and most no errors.
 const marksEnding = ".marks"
 
 // kind says whose bytes follow a mark.
@@ -43,31 +44,22 @@ const (
 // transcriptWriter writes a transcript of bounded size: its beginning as it
 // comes and, when it is closed, a note of what was not kept and its end.
 type transcriptWriter struct {
-	file, marks *os.File
-	headRoom    int64 // bytes that may still be written as they come
+	path        string
+	file, marks *os.File // nil until there is something to write
+	headRoom    int64    // bytes that may still be written as they come
 	tail        tail
 	size        int64 // bytes in file
-	last        kind  // of the last byte, 0 before the first
+	last        kind  // of the last byte
 	newline     bool  // the last byte is a line feed
-	count       int   // marks written
+	count       int   // marks, with the first, which goes without saying
 	lost        int64 // bytes that could not be written
 	err         error // why: nothing is written after the first
 }
 
-func createTranscript(path string, limit int64) (*transcriptWriter, error) {
-	// Marks first: whoever finds the transcript finds them too.
-	marks, err := createPrivate(path + marksEnding)
-	if err != nil {
-		return nil, err
-	}
-	file, err := createPrivate(path)
-	if err != nil {
-		marks.Close()
-		return nil, err
-	}
+func newTranscriptWriter(path string, limit int64) *transcriptWriter {
 	tailSize := min(limit/4, maxTail)
-	return &transcriptWriter{file: file, marks: marks,
-		headRoom: max(0, limit-tailSize-noteRoom), tail: tail{ring: ring{size: int(tailSize)}}}, nil
+	return &transcriptWriter{path: path, last: kindStdout, count: 1,
+		headRoom: max(0, limit-tailSize-noteRoom), tail: tail{ring: ring{size: int(tailSize)}}}
 }
 
 func (w *transcriptWriter) write(s stream, p []byte) {
@@ -94,6 +86,9 @@ func (w *transcriptWriter) close() error {
 		w.note(w.lost)
 	}
 	for _, f := range []*os.File{w.marks, w.file} {
+		if f == nil {
+			continue
+		}
 		if closeErr := f.Close(); err == nil {
 			err = closeErr
 		}
@@ -117,6 +112,9 @@ func (w *transcriptWriter) put(k kind, p []byte) {
 	if w.err == nil {
 		w.mark(k)
 	}
+	if w.err == nil && w.file == nil {
+		w.file, w.err = createPrivate(w.path)
+	}
 	if w.err != nil {
 		w.lost += int64(len(p))
 		return
@@ -137,6 +135,11 @@ func (w *transcriptWriter) mark(k kind) {
 	}
 	if k == w.last {
 		return
+	}
+	if w.marks == nil {
+		if w.marks, w.err = createPrivate(w.path + marksEnding); w.err != nil {
+			return
+		}
 	}
 	line := strconv.AppendInt(nil, w.size, 10)
 	line = append(line, ' ', byte(k), '\n')
