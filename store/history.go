@@ -19,10 +19,11 @@ const (
 )
 
 // wholeHold and briefHold read a hold by the order of scanHold; the brief one
-// leaves large payloads shortened and the result of the outcome out.
+// leaves large payloads shortened, and what was shown, what was put in an item's
+// place and the result of the outcome out.
 const (
-	wholeHold = `SELECT p.body, i.result, ` + holdColumns
-	briefHold = `SELECT COALESCE(p.brief, p.body), NULL, ` + holdColumns
+	wholeHold = `SELECT p.body, h.edited, h.shown, i.result, ` + holdColumns
+	briefHold = `SELECT COALESCE(p.brief, p.body), NULL, '', NULL, ` + holdColumns
 
 	holdColumns = `i.outcome, i.origin, i.item_id,
 		h.id, h.connection, h.environment, h.worker_id, h.session, h.kind, h.created_at, h.claimed_at, h.claim_status,
@@ -174,16 +175,20 @@ func (s *Store) holds(ctx context.Context, query string, args ...any) ([]worker.
 
 func scanHold(rows *sql.Rows) (worker.Hold, error) {
 	var h worker.Hold
-	var payload, result []byte
+	var payload, edited, result []byte
+	var shown string
 	var outcome sql.NullString
-	err := rows.Scan(append([]any{&payload, &result, &outcome, &h.Origin, &h.Item.ID,
+	err := rows.Scan(append([]any{&payload, &edited, &shown, &result, &outcome, &h.Origin, &h.Item.ID,
 		&h.ID, &h.Connection, &h.Environment, &h.WorkerID, &h.Item.SessionID, &h.Item.Kind,
 		when{&h.Item.CreatedAt}, when{&h.Item.ClaimedAt}, &h.Item.ClaimStatus,
 		&h.Digest, &h.WorkDir, &h.OutputPath, &h.Returned, when{&h.OpenedAt}}, into(&h.Facts)...)...)
 	if err != nil {
 		return h, err
 	}
-	h.Item.Payload = json.RawMessage(payload)
+	h.Item.Payload, h.Edited = json.RawMessage(payload), json.RawMessage(edited)
+	if err := decodeShown(shown, &h.Shown); err != nil {
+		return h, err
+	}
 	if h.Outcome, err = decodeOutcome(outcome); h.Outcome != nil && result != nil {
 		h.Outcome.Result = json.RawMessage(result)
 	}

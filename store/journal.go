@@ -41,14 +41,18 @@ func (w *writer) open(h worker.Hold, reason string) (worker.HoldID, error) {
 	}
 	h.Facts = explicit(h.Facts)
 	h.Execution, h.Outcome = it.execution, it.outcome
+	shown, err := encodeShown(h.Shown)
+	if err != nil {
+		return 0, err
+	}
 	id, err := w.inserted(`INSERT INTO holds
 		(item, payload, connection, environment, worker_id, session, kind, created_at, claimed_at, claim_status,
-		 digest, work_dir, output_path, returned, opened_at,
+		 digest, shown, work_dir, output_path, returned, opened_at,
 		 decision, decided_by, words, acceptance, refusal, delivery, closed, status)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		it.id, it.payload, h.Connection, h.Environment, h.WorkerID, h.Item.SessionID, h.Item.Kind,
 		micros(h.Item.CreatedAt), micros(h.Item.ClaimedAt), h.Item.ClaimStatus,
-		h.Digest, h.WorkDir, h.OutputPath, h.Returned, micros(h.OpenedAt),
+		h.Digest, shown, h.WorkDir, h.OutputPath, h.Returned, micros(h.OpenedAt),
 		h.Decision, h.DecidedBy, h.Words, h.Acceptance, h.Refusal, h.Delivery, h.Closed, h.Status())
 	if err != nil {
 		return 0, err
@@ -166,10 +170,32 @@ func (w *writer) move(id worker.HoldID, m worker.Move) error {
 	if !open {
 		return worker.ErrForbidden
 	}
+	if err := w.showAnew(id, facts, m); err != nil {
+		return err
+	}
 	if err := w.restate(now.item, id, facts.Execution != now.facts.Execution); err != nil {
 		return err
 	}
 	return w.enter(worker.Entry{Hold: id, At: m.At, Step: m.Step, Reason: m.Reason, Facts: facts})
+}
+
+// showAnew records what an item is shown with from then on, and what an operator
+// put in its place; the latter goes with the decision that it came with.
+func (w *writer) showAnew(id worker.HoldID, facts worker.Facts, m worker.Move) error {
+	if m.Shown != nil {
+		shown, err := encodeShown(*m.Shown)
+		if err != nil {
+			return err
+		}
+		if _, err := w.exec(`UPDATE holds SET shown = ?, digest = ? WHERE id = ?`, shown, m.Digest, id); err != nil {
+			return err
+		}
+	}
+	if m.Edited == nil && facts.Decision != worker.Undecided {
+		return nil
+	}
+	_, err := w.exec(`UPDATE holds SET edited = ? WHERE id = ? AND edited IS NOT ?`, []byte(m.Edited), id, []byte(m.Edited))
+	return err
 }
 
 // record is a hold as it is before a step.
@@ -331,4 +357,22 @@ func decodeOutcome(outcome sql.NullString) (*execute.Outcome, error) {
 	}
 	o.Result = nil // "null" stands for what is kept apart
 	return &o, nil
+}
+
+func encodeShown(shown worker.Shown) (string, error) {
+	encoded, err := json.Marshal(shown)
+	if err != nil {
+		return "", fmt.Errorf("encode what is shown: %w", err)
+	}
+	return string(encoded), nil
+}
+
+func decodeShown(encoded string, into *worker.Shown) error {
+	if encoded == "" { // older than what is kept of it
+		return nil
+	}
+	if err := json.Unmarshal([]byte(encoded), into); err != nil {
+		return fmt.Errorf("what was shown: %w", err)
+	}
+	return nil
 }

@@ -2,13 +2,18 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"time"
+
+	"countersign/worker/execute"
 )
 
 // answer is a decision and whose it is.
 type answer struct {
 	decision  Decision
 	by, words string
+	edited    json.RawMessage // with an approval: the payload to run in the item's place
+	task      execute.Task    // and what it says
 }
 
 const (
@@ -58,18 +63,6 @@ func (h *hold) decisionLeft() time.Duration {
 	return left
 }
 
-// unlessAnswered returns what was decided without the operator, unless they were
-// quicker. From then on an answer comes too late.
-func (h *hold) unlessAnswered(a answer) answer {
-	h.e.mu.Lock()
-	defer h.e.mu.Unlock()
-	if h.answered {
-		return <-h.answers
-	}
-	h.answered = true
-	return a
-}
-
 func (e *Engine) answeredInTime() {
 	e.mu.Lock()
 	e.expiries = 0
@@ -98,7 +91,7 @@ func (h *hold) expire() (answer, error) {
 		return <-h.answers, nil
 	}
 	h.answered = true
-	if e.paused || e.away {
+	if (e.paused || e.away) && !h.wasAccepted { // an accepted one would lapse to unknown
 		defer e.mu.Unlock()
 		if e.paused {
 			return answer{}, errLetGoPaused
@@ -110,7 +103,7 @@ func (h *hold) expire() (answer, error) {
 	e.away = away
 	if away {
 		for _, other := range e.holds {
-			if other != h && other.phase == phaseWaiting && !other.answered {
+			if other != h && other.phase == phaseWaiting && !other.answered && !other.wasAccepted {
 				other.loseLife(errLetGoAway)
 			}
 		}

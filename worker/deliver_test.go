@@ -10,7 +10,6 @@ import (
 	"countersign/worker"
 	"countersign/worker/api/wire"
 	"countersign/worker/execute"
-	"countersign/worker/policy"
 )
 
 func TestHowADeliveryEnds(t *testing.T) {
@@ -269,16 +268,10 @@ func TestQuittingWhileTheHarnessTakesNoResultKeepsItForTheNextStart(t *testing.T
 	})
 }
 
-type denyRule struct{}
-
-func (denyRule) Judge(execute.Task) policy.Judgement {
-	return policy.Judgement{Verdict: policy.Deny, By: `rule "no network"`, Reason: "commands that use the network are denied"}
-}
-
 func TestARuleThatDeclinedIsNotCalledTheOperator(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.script.offer(item("i1", "s", "curl x"))
-		b.start(func(c *worker.Config) { c.Policy = denyRule{} })
+		b.start(ruled("[[rule]]\nname = \"no network\"\nkind = \"exec\"\ndeny = [\"curl\"]\n"))
 		settle(time.Second)
 		if got := string(b.script.made("complete")[0].done.Result); strings.Contains(got, "by the operator") || !strings.Contains(got, "no network") {
 			t.Errorf("%s", got)

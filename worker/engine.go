@@ -39,6 +39,9 @@ type Runner interface {
 	Usable() error
 	// Check says why a task cannot be done here, without doing any of it.
 	Check(execute.Task) error
+	// Fingerprint takes the fingerprints of the files that a task names, of which
+	// named are those of a command.
+	Fingerprint(ctx context.Context, t execute.Task, named []string) []execute.Fingerprint
 	// Run does the task and returns when nothing of it is left. A cancelled
 	// context stops it; the cause says why.
 	Run(ctx context.Context, t execute.Task, transcript string) execute.Outcome
@@ -61,7 +64,7 @@ type Config struct {
 
 	Harness Harness
 	Journal Journal
-	Policy  policy.Policy
+	Policy  Policy
 	Runner  Runner
 
 	OutputDir       string        // transcripts, one file per item
@@ -140,7 +143,6 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	_, all := cfg.Policy.(policy.AllowAll)
 	return &Engine{
 		cfg:    cfg,
 		clock:  cfg.Clock,
@@ -150,7 +152,7 @@ func New(cfg Config) (*Engine, error) {
 		conn: ConnectionView{
 			Name: cfg.Name, Origin: cfg.Origin, Environment: cfg.Environment,
 			WorkDir: cfg.Runner.Dir(), State: Connecting,
-			MaxHeld: cfg.MaxHeld, MaxRunning: cfg.MaxRunning, ApproveAll: all,
+			MaxHeld: cfg.MaxHeld, MaxRunning: cfg.MaxRunning, ApproveAll: cfg.Policy.Mode() == policy.ModeAll,
 		},
 	}, nil
 }

@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"encoding/json"
+	"strings"
 	"time"
 
 	"countersign/worker/api"
@@ -25,11 +27,13 @@ type Hold struct {
 	WorkerID    string // the id that claimed it; completions must carry it
 	Item        Item
 	Digest      string // hex SHA-256 over exactly what is shown to the operator
+	Shown       Shown  // what was shown with it
 	WorkDir     string // canonical work directory it was shown with
 	OutputPath  string // file of the transcript, "" where nothing was captured
 	Returned    bool   // the harness handed out an item that was let go here before
 	OpenedAt    time.Time
 	Facts
+	Edited  json.RawMessage  // the payload as the operator changed it; nil where they did not
 	Outcome *execute.Outcome // nil until the execution ended
 }
 
@@ -37,7 +41,7 @@ type Hold struct {
 // belongs to the item: every hold of one item has the same.
 type Facts struct {
 	Decision   Decision
-	DecidedBy  string // "operator", "approve all", "countersign" for its own
+	DecidedBy  string // ByOperator and how, a rule, a grant, "approve all", "countersign" for its own
 	Words      string // the operator's words for the agent, or why it was withdrawn
 	Acceptance Acceptance
 	Refusal    Refusal // set with Refused only
@@ -45,6 +49,12 @@ type Facts struct {
 	Delivery   Delivery
 	Closed     bool // nothing more will be done with this hold
 }
+
+// ByOperator is who decided, where an operator did. How they did may follow it.
+const ByOperator = "operator"
+
+// byOperator reports whether an operator decided.
+func byOperator(by string) bool { return strings.HasPrefix(by, ByOperator) }
 
 // Decision is what was decided about a hold before anything could start.
 type Decision string
@@ -133,6 +143,7 @@ const (
 	StepAsking     Step = "asking"
 	StepAccepted   Step = "accepted"
 	StepRefused    Step = "refused"
+	StepChanged    Step = "changed since shown" // accepted, and back before the operator
 	StepStarting   Step = "starting"
 	StepFinished   Step = "finished"
 	StepDelivering Step = "delivering"
@@ -159,6 +170,9 @@ type Move struct {
 	Reason  string
 	Facts   *Facts
 	Outcome *execute.Outcome // with Facts whose Execution has ended
+	Shown   *Shown           // where the item is shown anew: it and its digest replace what was
+	Digest  string           // with Shown
+	Edited  json.RawMessage  // with an approval of other work in the item's place; gone with its decision
 }
 
 // Status is the accept status of a hold in one or a few words (UX.md).

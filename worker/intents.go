@@ -12,6 +12,7 @@ var (
 	ErrDecided    = errors.New("this item is already decided")
 	ErrNotRunning = errors.New("this item is not running")
 	ErrAccepted   = errors.New("the harness has been asked to accept this item, so it cannot be released any more")
+	ErrNoGrant    = errors.New("this is asked for every time: it can be approved once, not for a session")
 )
 
 // Approve countersigns a hold. digest is View.Digest as it was shown: approval of
@@ -30,18 +31,26 @@ func (e *Engine) decideFor(id HoldID, digest string, a answer) error {
 	defer e.Present()
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	h, err := e.shown(id, digest)
+	if err == nil {
+		h.answer(a)
+	}
+	return err
+}
+
+// shown returns the hold that an operator looks at, where it still is what they
+// were shown and awaits an answer. e.mu must be held.
+func (e *Engine) shown(id HoldID, digest string) (*hold, error) {
 	h := e.find(id)
 	switch {
 	case h == nil:
-		return ErrNoHold
+		return nil, ErrNoHold
 	case h.rec.Digest != digest:
-		return ErrChanged
-	case h.phase != phaseWaiting || h.answered || h.life.Err() != nil:
-		return ErrDecided
+		return nil, ErrChanged
+	case !h.awaitsAnswer():
+		return nil, ErrDecided
 	}
-	h.answered = true
-	h.answers <- a // holds one, and only the first gets here
-	return nil
+	return h, nil
 }
 
 // Release lets a hold go without an answer. The harness hands the item out
@@ -56,7 +65,7 @@ func (e *Engine) Release(id HoldID) error {
 		return ErrNoHold
 	case h.declined():
 		return ErrDecided
-	case h.phase >= phaseAccepting:
+	case h.phase >= phaseAccepting || h.wasAccepted:
 		return ErrAccepted
 	}
 	h.loseLife(errReleased)

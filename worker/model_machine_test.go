@@ -94,13 +94,13 @@ func (m *machine) start() {
 	if err != nil {
 		panic(err)
 	}
-	var judge policy.Policy = policy.AllowAll{}
+	mode := policy.ModeAll
 	if m.asks {
-		judge = policy.AskAlways{}
+		mode = policy.ModeRules
 	}
 	l.engine, err = worker.New(worker.Config{
 		Name: m.name, Origin: client.Origin(), WorkerID: m.name, Harness: client, Journal: mortal{m.store, l},
-		Policy: judge, Runner: l, Clock: m.w.clock, Log: slog.New(slog.DiscardHandler), MaxHeld: 3,
+		Policy: book(mode, ""), Runner: l, Clock: m.w.clock, Log: slog.New(slog.DiscardHandler), MaxHeld: 3,
 		Poll: worker.Poll{Active: 2 * time.Second, Idle: 4 * time.Second},
 	})
 	if err != nil {
@@ -288,6 +288,8 @@ func (j mortal) commit(write func() error) error {
 
 // Dir, Usable, Check and Run make the life a runner: its commands last as long as
 // their items say, and are gone with a kill.
+func (l *life) Fingerprint(context.Context, execute.Task, []string) []execute.Fingerprint { return nil }
+
 func (l *life) Dir() string                { return "/work" }
 func (l *life) Usable() error              { return nil }
 func (l *life) Check(t execute.Task) error { return nil }

@@ -40,8 +40,8 @@ func (p phase) inSlot() bool  { return p == phaseAccepting || p == phaseRunning 
 // by nobody else; what others read or set is guarded by the engine's mutex.
 type hold struct {
 	e     *Engine
-	task  execute.Task
-	unfit error // why the task cannot be done here; nil where it can
+	given execute.Task // what the harness asks for
+	unfit error        // why that cannot be done here; nil where it can
 
 	answers  chan answer             // the operator's; holds one
 	life     context.Context         // ends when the hold may not start any more
@@ -53,16 +53,20 @@ type hold struct {
 
 	// The tender's own.
 	recovered  bool          // taken up after a restart
+	askedOurs  bool          // and a heartbeat asked whether it still is ours
 	unwritten  bool          // the outcome is in memory only
 	owed       *change       // the last step, where it could not be written down
 	acceptedAt time.Duration // Boot at which the successful accept was sent
 
 	// Guarded by e.mu.
 	rec         Hold
+	task        execute.Task // what is to run: given, unless the operator changed it
 	steps       []Entry
 	phase       phase
 	claimed     int // the how manieth claim
 	answered    bool
+	changed     bool          // since it was shown: the operator's alone to decide
+	wasAccepted bool          // and did not start: it cannot be let go any more
 	openedAt    time.Duration // Boot
 	age         time.Duration // of the item at its claim, by the harness's clock
 	decideBy    time.Duration // Boot
@@ -86,7 +90,6 @@ func (e *Engine) recordOf(item Item) Hold {
 		OutputPath: e.outputPath(item.ID), OpenedAt: e.clock.Now(),
 		Facts: Facts{Decision: Undecided, Acceptance: NotAsked, Execution: NotStarted, Delivery: NothingToDeliver},
 	}
-	rec.Digest = digest(rec)
 	return rec
 }
 
@@ -103,27 +106,31 @@ func (h *hold) open(ctx context.Context) error {
 	if known {
 		rec.Execution = last.Execution
 	}
-	switch a, decided := h.judge(); {
+	a, decided, why := h.judge()
+	rec.Shown = h.look(ctx, why)
+	rec.Digest = digest(rec)
+	switch {
 	case known && !sameWork(last.Item, rec.Item):
-		then = append(then, decision(answer{Declined, ownName, errChangedWork.Error()}))
+		then = append(then, decision(answer{decision: Declined, by: ownName, words: errChangedWork.Error()}))
 	case known && last.Execution != NotStarted && last.Outcome == nil:
 		h.loseLife(errStartedBefore)
 	case known && last.Execution != NotStarted:
 		rec.Outcome, next = last.Outcome, phaseDelivering
 	case known && last.Decision == Declined:
-		then = append(then, decision(answer{Declined, last.DecidedBy, last.Words}))
+		then = append(then, decision(answer{decision: Declined, by: last.DecidedBy, words: last.Words}))
 	case decided:
 		then = append(then, decision(a))
 	}
 	if then != nil {
 		next = phaseInLine
 	}
-	moves := plan(rec.Facts, e.clock.Now(), then)
+	moves := plan(rec, e.clock.Now(), then)
 	if rec.ID, err = e.cfg.Journal.Open(ctx, rec, returnedWords(rec), moves...); err != nil {
 		return err
 	}
 	e.mu.Lock()
 	h.rec.ID, h.rec.Returned, h.rec.Execution, h.rec.Outcome = rec.ID, rec.Returned, rec.Execution, rec.Outcome
+	h.rec.Shown, h.rec.Digest = rec.Shown, rec.Digest
 	h.phase = next
 	e.echo = e.echo || known
 	e.untaken = 0
@@ -145,9 +152,10 @@ func (e *Engine) newHold(rec Hold, sent time.Duration) *hold {
 	}
 	h.life, h.loseLife = context.WithCancelCause(context.Background())
 	h.runCtx, h.stopRun = context.WithCancelCause(context.Background())
-	if h.task, h.unfit = execute.Decode(rec.Item.Kind, rec.Item.Payload); h.unfit == nil {
-		h.unfit = e.cfg.Runner.Check(h.task)
+	if h.given, h.unfit = execute.Decode(rec.Item.Kind, rec.Item.Payload); h.unfit == nil {
+		h.unfit = e.cfg.Runner.Check(h.given)
 	}
+	h.task = h.given
 	if !rec.Item.CreatedAt.IsZero() && !rec.Item.ClaimedAt.IsZero() {
 		h.age = max(0, rec.Item.ClaimedAt.Sub(rec.Item.CreatedAt))
 	}
@@ -184,11 +192,16 @@ func (e *Engine) outputPath(itemID string) string {
 }
 
 // digest is the hash of exactly what the operator is shown: the raw item, where
-// it comes from and the directory it runs in. A decision carries it.
+// it comes from, the directory it runs in, and the state of the files that it
+// names. A decision carries it.
 func digest(h Hold) string {
 	sum := sha256.New()
-	for _, part := range []string{h.Origin, h.Environment, h.Item.ID, h.Item.SessionID,
-		h.Item.Kind, string(h.Item.Payload), h.WorkDir} {
+	parts := []string{h.Origin, h.Environment, h.Item.ID, h.Item.SessionID,
+		h.Item.Kind, string(h.Item.Payload), h.WorkDir}
+	for _, f := range h.Shown.Files {
+		parts = append(parts, f.String())
+	}
+	for _, part := range parts {
 		fmt.Fprintf(sum, "%d:", len(part))
 		_, _ = io.WriteString(sum, part)
 	}

@@ -74,7 +74,7 @@ func startReal(t testing.TB, options harness.Options, changes ...func(*worker.Co
 	}
 	cfg := worker.Config{
 		Name: "real", Origin: client.Origin(), WorkerID: "w1", Harness: client, Journal: r.journal,
-		Policy: policy.AllowAll{}, Runner: runner, OutputDir: filepath.Join(base, "output"),
+		Policy: book(policy.ModeAll, ""), Runner: runner, OutputDir: filepath.Join(base, "output"),
 		Log: slog.New(slog.DiscardHandler),
 	}
 	for _, change := range changes {
@@ -176,7 +176,7 @@ func TestAStoppedSessionEndsTheCommandThatRunsForIt(t *testing.T) {
 
 func TestAStoppedSessionsWaitingItemIsWithdrawnUnrun(t *testing.T) {
 	r := startReal(t, harness.Options{Lease: 900 * time.Millisecond}, func(c *worker.Config) {
-		c.Lease, c.Policy = 900*time.Millisecond, policy.AskAlways{}
+		c.Lease, c.Policy = 900*time.Millisecond, book(policy.ModeRules, "")
 	})
 	id := r.enqueue("s", wire.KindExec, wire.Exec{Command: "touch ran"})
 	r.until("it waits", func(s worker.Snapshot) bool { return len(s.Waiting) == 1 })

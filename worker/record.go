@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -16,6 +17,8 @@ type change struct {
 	reason  string
 	facts   func(*Facts)
 	outcome *execute.Outcome // of an execution that has ended
+	shown   *Shown           // where the item is shown anew
+	edited  json.RawMessage  // with an approval of other work in the item's place
 }
 
 // move writes one step down and, once it is durable, makes it so in memory.
@@ -26,7 +29,7 @@ func (h *hold) move(step Step, reason string, facts func(*Facts)) error {
 // record writes steps down in one commit and, once they are durable, makes them
 // so in memory. Only the goroutine that tends the hold calls it.
 func (h *hold) record(changes ...change) error {
-	moves := plan(h.rec.Facts, h.e.clock.Now(), changes)
+	moves := plan(h.rec, h.e.clock.Now(), changes)
 	if err := h.e.cfg.Journal.Move(context.Background(), h.rec.ID, moves...); err != nil {
 		return fmt.Errorf("write down that #%d was %s: %w", h.rec.ID, changes[len(changes)-1].step, err)
 	}
@@ -38,12 +41,16 @@ func (h *hold) record(changes ...change) error {
 }
 
 // plan works out the facts after each of the changes.
-func plan(facts Facts, now time.Time, changes []change) []Move {
+func plan(rec Hold, now time.Time, changes []change) []Move {
 	moves := make([]Move, len(changes))
 	for i, c := range changes {
-		c.facts(&facts)
-		after := facts
-		moves[i] = Move{At: now, Step: c.step, Reason: c.reason, Facts: &after, Outcome: c.outcome}
+		c.facts(&rec.Facts)
+		after := rec.Facts
+		moves[i] = Move{At: now, Step: c.step, Reason: c.reason, Facts: &after, Outcome: c.outcome, Edited: c.edited}
+		if c.shown != nil {
+			rec.Shown = *c.shown
+			moves[i].Shown, moves[i].Digest = c.shown, digest(rec)
+		}
 	}
 	return moves
 }
@@ -54,6 +61,12 @@ func (h *hold) apply(moves []Move) {
 		h.rec.Facts = *m.Facts
 		if m.Outcome != nil {
 			h.rec.Outcome = m.Outcome
+		}
+		if m.Shown != nil {
+			h.rec.Shown, h.rec.Digest = *m.Shown, m.Digest
+		}
+		if m.Edited != nil || m.Facts.Decision == Undecided {
+			h.rec.Edited = m.Edited
 		}
 		h.remember(Entry{Hold: h.rec.ID, At: m.At, Step: m.Step, Reason: m.Reason, Facts: *m.Facts})
 	}
@@ -91,7 +104,7 @@ func (h *hold) recordOrAssume(c change) {
 	}
 	h.logged(err)
 	h.e.mu.Lock()
-	h.apply(plan(h.rec.Facts, h.e.clock.Now(), []change{c}))
+	h.apply(plan(h.rec, h.e.clock.Now(), []change{c}))
 	h.unwritten = h.unwritten || c.outcome != nil
 	h.e.mu.Unlock()
 	h.owed = &change{step: c.step, reason: c.reason, facts: func(*Facts) {}}

@@ -35,14 +35,16 @@ func (e *Engine) recover(ctx context.Context) error {
 		case rec.WorkDir != e.cfg.Runner.Dir():
 			h.letGo("it was shown with the work directory " + rec.WorkDir + ", which is not the connection's any more")
 		default:
-			if err := h.showAgain(); err != nil {
+			if err := h.showAgain(ctx); err != nil {
 				return err
 			}
 			taken = append(taken, h)
 		}
 	}
 	for _, h := range taken {
-		e.add(h)
+		e.add(h) // all of them before one can start: sessions have an order
+	}
+	for _, h := range taken {
 		e.tending.Go(func() { e.tend(ctx, h) })
 	}
 	return nil
@@ -65,14 +67,24 @@ func (e *Engine) takeUp(ctx context.Context, rec Hold) (*hold, error) {
 	return h, nil
 }
 
-// showAgain puts a hold that had not started back to undecided: an approval
-// belongs to the run of Countersign in which it was given.
-func (h *hold) showAgain() error {
+// showAgain puts a hold that had not started back to undecided: an operator's
+// approval belongs to the run of Countersign in which it was given. What needs no
+// person is decided anew.
+func (h *hold) showAgain(ctx context.Context) error {
+	a, decided, why := h.judge()
+	shown := h.look(ctx, why)
+	h.wasAccepted = h.rec.Acceptance == Accepted || h.rec.Acceptance == Asking
+	changes := []change{{step: StepRecovered, reason: "Countersign was restarted before this started; nothing ran", shown: &shown,
+		facts: func(f *Facts) {
+			f.Decision, f.DecidedBy, f.Words = Undecided, "", ""
+			f.Acceptance, f.Refusal, f.Delivery = NotAsked, NoRefusal, NothingToDeliver
+		}}}
 	h.phase = phaseWaiting
-	return h.move(StepRecovered, "Countersign was restarted before this started; nothing ran", func(f *Facts) {
-		f.Decision, f.DecidedBy, f.Words = Undecided, "", ""
-		f.Acceptance, f.Refusal, f.Delivery = NotAsked, NoRefusal, NothingToDeliver
-	})
+	if decided {
+		h.phase = phaseInLine
+		changes = append(changes, decision(a))
+	}
+	return h.record(changes...)
 }
 
 // letGo closes a hold that is not taken up. The harness hands the item out again

@@ -10,6 +10,7 @@ import (
 
 	"countersign/worker"
 	"countersign/worker/execute"
+	"countersign/worker/policy"
 )
 
 // leave puts a hold into the journal as a killed Countersign would have left it.
@@ -280,10 +281,13 @@ func TestADeclineThatIsTakenIsNotIgnored(t *testing.T) {
 		var failing atomic.Bool
 		failing.Store(true)
 		b.journal = brokenJournal{b.store, func(s worker.Step) bool { return failing.Load() && s == worker.StepDecided }}
-		b.start(approveAll)
+		rules := book(policy.ModeRules, "")
+		b.start(func(c *worker.Config) { c.Policy = rules })
 		settle(time.Second)
 		v := b.waiting()
 		err := b.engine.Decline(v.ID, v.Digest, "no", "operator")
+		rules.Use(book(policy.ModeRules, allowTrue).Rules())
+		b.engine.Rejudge()
 		failing.Store(false)
 		settle(30 * time.Second)
 		if err == nil {

@@ -166,6 +166,13 @@ type tools struct {
 	hold     bool     // runs last until stopped or let go
 	letGo    chan struct{}
 	unusable error
+	files    []execute.Fingerprint // that a command names, as they are now
+}
+
+func (r *tools) Fingerprint(context.Context, execute.Task, []string) []execute.Fingerprint {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.files)
 }
 
 func (r *tools) Dir() string { return "/work" }
@@ -304,7 +311,7 @@ func (b *bench) start(changes ...func(*worker.Config)) {
 	}
 	cfg := worker.Config{
 		Name: "test", Origin: client.Origin(), WorkerID: "w1",
-		Harness: client, Journal: b.journal, Policy: policy.AskAlways{}, Runner: b.tools,
+		Harness: client, Journal: b.journal, Policy: book(policy.ModeRules, ""), Runner: b.tools,
 		Clock: b.clock, Observer: b, Log: slog.New(slog.DiscardHandler),
 	}
 	for _, change := range changes {
@@ -331,7 +338,31 @@ func (b *bench) stop(cause error) {
 	b.quit = nil
 }
 
-func approveAll(c *worker.Config) { c.Policy = policy.AllowAll{} }
+func approveAll(c *worker.Config) { c.Policy = book(policy.ModeAll, "") }
+
+// ruled gives an engine a rule file.
+func ruled(rules string) func(*worker.Config) {
+	return func(c *worker.Config) { c.Policy = book(policy.ModeRules, rules) }
+}
+
+// book is a policy of its own for a work directory that need not exist.
+func book(mode policy.Mode, rules string) *policy.Book {
+	grants, err := policy.NewGrants(nil)
+	if err != nil {
+		panic(err)
+	}
+	where := policy.Context{Root: "/work"}
+	b, err := policy.NewBook(where, mode, grants)
+	if err != nil {
+		panic(err)
+	}
+	r, err := policy.Parse("rules.toml", []byte(rules), where)
+	if err != nil {
+		panic(err)
+	}
+	b.Use(r)
+	return b
+}
 
 // settle lets the engine do all it can do without time passing, then lets d pass.
 func settle(d time.Duration) {

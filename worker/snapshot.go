@@ -26,6 +26,8 @@ type View struct {
 	AtRisk       bool          // the last heartbeat was not confirmed
 	DecisionLeft time.Duration // until it expires; zero once decided
 	Steps        []Entry       // what was journalled so far, oldest first
+	Changed      bool          // what it names changed since it was shown and approved
+	Grantable    bool          // it can be approved for its session
 }
 
 // ConnectionState says how a connection's harness was last met.

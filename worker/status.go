@@ -20,6 +20,7 @@ const (
 	WordRefused        = "Refused"
 	WordCannotAccept   = "Harness cannot accept"
 	WordNotConfirmed   = "Not confirmed"
+	WordChanged        = "Changed since shown"
 	WordDeclined       = "Declined"
 	WordExpired        = "Expired"
 	WordWithdrawn      = "Withdrawn"
@@ -52,6 +53,8 @@ func (f Facts) status(o *execute.Outcome) string {
 		return WordDeclined
 	case f.Decision == Expired:
 		return WordExpired
+	case f.Decision == Undecided && f.Acceptance == Accepted:
+		return WordChanged
 	case f.Acceptance == Unconfirmed:
 		return WordNotConfirmed
 	case f.Acceptance == Refused:

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"countersign/worker/execute"
-	"countersign/worker/policy"
 )
 
 // Causes for which a hold ends before it starts, or its command is stopped.
@@ -41,6 +40,9 @@ func (e *Engine) tend(ctx context.Context, h *hold) {
 	h.live(ctx)
 	stopLease()
 	<-kept
+	if errors.Is(context.Cause(h.life), errSessionStopped) || errors.Is(context.Cause(h.runCtx), errSessionStopped) {
+		h.endGrants()
+	}
 }
 
 // live is one item's life: write it down, decide, wait for a turn, accept, run,
@@ -56,15 +58,15 @@ func (h *hold) live(ctx context.Context) {
 		h.deliver(ctx, true)
 		return
 	}
-	if err := h.decide(ctx); err != nil {
-		h.endUnstarted(ctx, err)
-		return
-	}
-	if h.rec.Decision != Approved {
-		h.reportDeclined(ctx)
-		return
-	}
 	for {
+		if err := h.decide(ctx); err != nil {
+			h.endUnstarted(ctx, err)
+			return
+		}
+		if h.rec.Decision != Approved {
+			h.reportDeclined(ctx)
+			return
+		}
 		if err := h.waitTurn(ctx); err != nil {
 			h.endUnstarted(ctx, err)
 			return
@@ -75,8 +77,10 @@ func (h *hold) live(ctx context.Context) {
 		case errors.Is(err, errPaused):
 			h.setPhase(phaseInLine)
 			continue
+		case errors.Is(err, errChangedSince):
+			continue
 		case errors.Is(err, errOperatorStop):
-			h.declineUnstarted(ctx, "operator", "stopped before it started")
+			h.declineUnstarted(ctx, ByOperator, "stopped before it started")
 		case errors.Is(err, errChangedWork):
 			h.declineUnstarted(ctx, ownName, err.Error())
 		}
@@ -88,7 +92,8 @@ func (h *hold) live(ctx context.Context) {
 // needs no person; or the operator's answer. When it returns nil the decision is
 // durable.
 func (h *hold) decide(ctx context.Context) error {
-	if h.recovered {
+	if h.recovered && !h.askedOurs {
+		h.askedOurs = true
 		h.beatIf(ctx, func() bool { return h.leaseWithin(0) }) // is it still ours?
 	}
 	switch {
@@ -97,42 +102,36 @@ func (h *hold) decide(ctx context.Context) error {
 	case h.rec.Decision != Undecided:
 		return nil
 	}
-	a, decided := h.judge()
-	if decided {
-		a = h.unlessAnswered(a)
-	} else {
-		var err error
-		h.e.happened(EventWaiting, h, false, h.words("a tool call waits for you."))
-		if a, err = h.awaitAnswer(ctx); err != nil {
-			return err
-		}
+	h.e.happened(EventWaiting, h, false, h.words("a tool call waits for you."+h.whyAgain()))
+	a, err := h.awaitAnswer(ctx)
+	if err != nil {
+		return err
 	}
 	if err := h.recordWhenPossible(ctx, decision(a)); err != nil {
 		return err
 	}
-	h.setPhase(phaseInLine)
+	h.take(a)
 	return nil
 }
 
-// judge decides what needs no person: work that cannot be done here, and what
-// the policy allows or denies.
-func (h *hold) judge() (a answer, decided bool) {
-	if h.unfit != nil {
-		return answer{Declined, ownName, h.unfit.Error()}, true
+// take moves a decided hold into line, with the work that the operator put in
+// the item's place.
+func (h *hold) take(a answer) {
+	h.e.mu.Lock()
+	h.changed = false
+	h.phase = phaseInLine
+	if a.edited != nil {
+		h.task = a.task
 	}
-	switch j := h.e.cfg.Policy.Judge(h.task); j.Verdict {
-	case policy.Allow:
-		return answer{Approved, j.By, j.Reason}, true
-	case policy.Deny:
-		return answer{Declined, j.By, j.Reason}, true
-	}
-	return answer{}, false
+	h.e.signal()
+	h.e.mu.Unlock()
+	h.e.changed()
 }
 
 // decision is the step that makes an answer durable, and with a decline that it
 // is to be reported.
 func decision(a answer) change {
-	return change{step: StepDecided, reason: a.words, facts: func(f *Facts) {
+	return change{step: StepDecided, reason: a.words, edited: a.edited, facts: func(f *Facts) {
 		f.Decision, f.DecidedBy, f.Words = a.decision, a.by, a.words
 		if a.decision != Approved {
 			f.Delivery = Delivering
@@ -156,8 +155,8 @@ func (h *hold) waitTurn(ctx context.Context) error {
 
 // run gets the harness's accept, starts the item and waits for its end. Nil means
 // that there is a result to report. errPaused and errOperatorStop mean that it is
-// ours and has not started, and so does errChangedWork; every other error, that all
-// is said and written.
+// ours and has not started, and so do errChangedWork and errChangedSince; every other
+// error, that all is said and written.
 func (h *hold) run(ctx context.Context) error {
 	if err := h.accept(ctx); err != nil {
 		return err
@@ -166,6 +165,9 @@ func (h *hold) run(ctx context.Context) error {
 	if ctx.Err() != nil { // quitting: not started, so the next start shows it again
 		h.logged(h.record(accepted))
 		return context.Cause(ctx)
+	}
+	if names := h.changedSince(ctx); len(names) > 0 {
+		return h.showChanged(ctx, accepted, names)
 	}
 	err := h.record(accepted, change{step: StepStarting, facts: func(f *Facts) { f.Execution = Starting }})
 	switch {
@@ -201,7 +203,7 @@ func (h *hold) execute() execute.Outcome {
 	if h.runCtx.Err() != nil {
 		return h.unstarted(context.Cause(h.runCtx).Error() + " before it started; nothing ran")
 	}
-	return e.cfg.Runner.Run(h.runCtx, h.task, h.rec.OutputPath)
+	return h.toldOfEdit(e.cfg.Runner.Run(h.runCtx, h.task, h.rec.OutputPath))
 }
 
 // finish makes the outcome durable, and with it that it is to be delivered, and
@@ -247,7 +249,7 @@ func (h *hold) ran() bool {
 
 // declineUnstarted reports an item that is ours, has not started and will not.
 func (h *hold) declineUnstarted(ctx context.Context, by, words string) {
-	h.recordOrAssume(decision(answer{Declined, by, words}))
+	h.recordOrAssume(decision(answer{decision: Declined, by: by, words: words}))
 	h.reportDeclined(ctx)
 }
 

@@ -58,9 +58,9 @@ func TestItemsOfOneSessionRunInOrderAndTwoAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.tools.hold = true
 		b.script.offer(item("a1", "a", "a1"))
-		time.Sleep(time.Millisecond)
-		b.script.offer(item("a2", "a", "a2"), item("b1", "b", "b1"), item("c1", "c", "c1"))
 		b.start(approveAll)
+		settle(time.Second)
+		b.script.offer(item("a2", "a", "a2"), item("b1", "b", "b1"), item("c1", "c", "c1"))
 		settle(time.Second)
 		s := b.engine.Snapshot()
 		if len(s.Running) != 2 || s.Running[0].Item.ID != "a1" {

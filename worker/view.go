@@ -55,7 +55,7 @@ func (h *hold) view() View {
 	v := View{
 		Hold: h.rec, Word: h.word(), Age: h.age + now - h.openedAt,
 		Lease: h.leaseLeft(), LeaseWindow: h.e.cfg.Lease, AtRisk: h.atRisk,
-		Steps: slices.Clone(h.steps),
+		Steps: slices.Clone(h.steps), Changed: h.changed, Grantable: h.phase == phaseWaiting && h.rec.Shown.Explanation.Grantable(),
 	}
 	if h.phase == phaseRunning {
 		v.Execution = Running
@@ -76,6 +76,8 @@ func (h *hold) word() string {
 		switch {
 		case h.atRisk:
 			return WordAtRisk
+		case h.changed:
+			return WordChanged
 		case h.rec.Returned:
 			return WordReturned
 		}

@@ -8,6 +8,7 @@ import (
 
 	"countersign/worker/api/wire"
 	"countersign/worker/execute"
+	"countersign/worker/policy"
 )
 
 // ownName is who decided where neither an operator nor a rule did.
@@ -50,7 +51,9 @@ func declinedWords(rec Hold) string {
 		return "Declined: nobody answered in time. Nothing was run."
 	case rec.DecidedBy == ownName:
 		return "Declined by the worker: " + rec.Words + ". Nothing was run."
-	case !strings.HasPrefix(rec.DecidedBy, "operator"):
+	case rec.DecidedBy == policy.BuiltIn:
+		return "Declined by the worker, which never does this: " + rec.Words + ". Nothing was run."
+	case !byOperator(rec.DecidedBy):
 		return "Declined by " + rec.DecidedBy + ", which the operator wrote: " + rec.Words + ". Nothing was run."
 	case rec.Words == "":
 		return "Declined by the operator. Nothing was run."
@@ -89,4 +92,35 @@ func interruptedOutcome(rec Hold, now time.Time) execute.Outcome {
 		How: execute.Lost, Exit: 125, Reason: message,
 		Result: result, Failed: failed, FinishedAt: now,
 	}
+}
+
+const editedWords = "changed before it ran"
+
+// whyAgain says why an item that was approved waits once more.
+func (h *hold) whyAgain() string {
+	if h.changed {
+		return " It was approved, and a file that it names changed since; nothing ran."
+	}
+	return ""
+}
+
+func changedWords(names []string) string {
+	const most = 5
+	more := ""
+	if len(names) > most {
+		names, more = names[:most], fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return errChangedSince.Error() + "; nothing ran: " + strings.Join(names, ", ") + more
+}
+
+// toldOfEdit adds to what is reported that an operator changed the work, and into
+// what.
+func (h *hold) toldOfEdit(o execute.Outcome) execute.Outcome {
+	if h.rec.Edited == nil {
+		return o
+	}
+	if h.task.Kind == wire.KindExec {
+		return execute.Annotate(o, "Countersign: the operator changed the command before it ran. What ran: ", h.task.Command)
+	}
+	return execute.Annotate(o, "Countersign: the operator changed the content before it was written. What was written:\n", h.task.Content)
 }

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"countersign/worker/api/wire"
-	"countersign/worker/execute"
 )
 
 // Mode is what --approve says.
@@ -53,11 +52,8 @@ func (b *Book) Mode() Mode { return b.mode }
 // Grants are the grants that the book honours.
 func (b *Book) Grants() *Grants { return b.grants }
 
-// Judge implements Policy. No grant and no rule bound to a session applies.
-func (b *Book) Judge(t execute.Task) Judgement { return b.JudgeItem(Item{Task: t}) }
-
-// JudgeItem decides about an item and counts what decided.
-func (b *Book) JudgeItem(i Item) Judgement {
+// Judge decides about an item, says why, and counts what decided.
+func (b *Book) Judge(i Item) Explanation {
 	r := b.rules.Load()
 	e, grant := b.explain(r, i)
 	if grant != "" {
@@ -65,10 +61,10 @@ func (b *Book) JudgeItem(i Item) Judgement {
 	} else {
 		r.count(e.rules)
 	}
-	return e.judgement()
+	return e
 }
 
-// Explain says what JudgeItem would, and why. It has no effects.
+// Explain says what Judge would, and why. It has no effects.
 func (b *Book) Explain(i Item) Explanation {
 	e, _ := b.explain(b.rules.Load(), i)
 	return e

@@ -66,11 +66,11 @@ func TestWithoutRulesEverythingIsAskedFor(t *testing.T) {
 	now := time.Unix(1000, 0)
 	b, _ := book(t, ModeRules, "", &now)
 	for _, i := range []Item{command("ls"), {Task: execute.Task{Kind: "read", Path: "x"}}, {Task: execute.Task{Kind: "custom_tool"}}} {
-		if j := b.JudgeItem(i); j.Verdict != Ask || j.By != "" || j.Reason == "" {
+		if j := b.Judge(i); j.Verdict != Ask || j.By != "" || j.Reason == "" {
 			t.Errorf("%s: %+v", i.Kind, j)
 		}
 	}
-	if j := b.Judge(command("rm -rf ../config/x").Task); j.Verdict != Deny || j.By != builtIn {
+	if j := b.Judge(command("rm -rf ../config/x")); j.Verdict != Deny || j.By != BuiltIn {
 		t.Errorf("a built-in deny: %+v", j)
 	}
 }
@@ -84,13 +84,13 @@ func TestTheModeNeverOverridesADeny(t *testing.T) {
 	}{{ModeRules, Allow, Ask, Deny}, {ModeAsk, Ask, Ask, Deny}, {ModeAll, Allow, Allow, Deny}} {
 		b, _ := book(t, c.mode, rules, &now)
 		for cmd, want := range map[string]Verdict{"ls": c.ls, "other": c.other, "kubectl": c.denied} {
-			if j := b.JudgeItem(command(cmd)); j.Verdict != want {
+			if j := b.Judge(command(cmd)); j.Verdict != want {
 				t.Errorf("--approve %s: %s is %s, want %s", c.mode, cmd, j.Verdict, want)
 			}
 		}
 	}
 	b, _ := book(t, ModeAll, rules, &now)
-	if j := b.JudgeItem(command("other")); j.By != "approve all" {
+	if j := b.Judge(command("other")); j.By != "approve all" {
 		t.Errorf("by %q", j.By)
 	}
 }
@@ -103,7 +103,7 @@ func TestAGrantIsForTheVerySameItemOfItsSession(t *testing.T) {
 	if err := b.Grants().Add(g); err != nil {
 		t.Fatal(err)
 	}
-	if j := b.JudgeItem(item); j.Verdict != Allow || j.By != "grant "+g.ID {
+	if j := b.Judge(item); j.Verdict != Allow || j.By != "grant "+g.ID {
 		t.Errorf("the item itself: %+v", j)
 	}
 	for what, change := range map[string]func(*Item){
@@ -116,7 +116,7 @@ func TestAGrantIsForTheVerySameItemOfItsSession(t *testing.T) {
 	} {
 		other := item
 		change(&other)
-		if j := b.JudgeItem(other); j.Verdict != Ask {
+		if j := b.Judge(other); j.Verdict != Ask {
 			t.Errorf("%s: %+v", what, j)
 		}
 	}
@@ -130,7 +130,7 @@ func TestAGrantIsForTheVerySameItemOfItsSession(t *testing.T) {
 	if err := b.Grants().EndSession("work", "s1"); err != nil {
 		t.Fatal(err)
 	}
-	if j := b.JudgeItem(item); j.Verdict != Ask || len(k.kept) != 0 {
+	if j := b.Judge(item); j.Verdict != Ask || len(k.kept) != 0 {
 		t.Errorf("after the session: %+v, kept %d", j, len(k.kept))
 	}
 }
@@ -144,18 +144,18 @@ func TestAGrantEndsWhenItsTimeIsOverOrItIsRevoked(t *testing.T) {
 		t.Fatal(err)
 	}
 	now = now.Add(time.Minute)
-	if j := b.JudgeItem(item); j.Verdict != Ask {
+	if j := b.Judge(item); j.Verdict != Ask {
 		t.Errorf("at its end: %+v", j)
 	}
 	now = now.Add(-time.Second)
-	if j := b.JudgeItem(item); j.Verdict != Allow {
+	if j := b.Judge(item); j.Verdict != Allow {
 		t.Errorf("before its end: %+v", j)
 	}
 	k.fails = errors.New("disk full")
 	if err := b.Grants().Revoke(g.ID); err == nil {
 		t.Error("a failing store is not told of")
 	}
-	if j := b.JudgeItem(item); j.Verdict != Ask {
+	if j := b.Judge(item); j.Verdict != Ask {
 		t.Errorf("revoked: %+v", j)
 	}
 	if err := b.Grants().Add(g); err == nil || len(b.Grants().List()) != 0 {
@@ -179,13 +179,13 @@ func TestAGrantOverridesAnAskRuleOnlyIfThatRuleAsked(t *testing.T) {
 	if err := b.Grants().Add(before); err != nil {
 		t.Fatal(err)
 	}
-	if j := b.JudgeItem(item); j.Verdict != Ask {
+	if j := b.Judge(item); j.Verdict != Ask {
 		t.Errorf("a rule that asks since: %+v", j)
 	}
 	if err := b.Grants().Add(GrantExactly(item, b.Explain(item), now, time.Time{})); err != nil {
 		t.Fatal(err)
 	}
-	if j := b.JudgeItem(item); j.Verdict != Allow {
+	if j := b.Judge(item); j.Verdict != Allow {
 		t.Errorf("the rule asked and was answered: %+v", j)
 	}
 }
@@ -198,7 +198,7 @@ func TestAGrantOverridesNeitherADenyNorWhatIsAlwaysAskedFor(t *testing.T) {
 		if err := b.Grants().Add(GrantExactly(item, Explanation{}, now, time.Time{})); err != nil {
 			t.Fatal(err)
 		}
-		if j := b.JudgeItem(item); j.Verdict != want {
+		if j := b.Judge(item); j.Verdict != want {
 			t.Errorf("%s: %+v", cmd, j)
 		}
 	}
@@ -221,7 +221,7 @@ func TestReadsBelowADirectoryAreGrantedTogether(t *testing.T) {
 		{file("read", "src/a.go"), Allow}, {file("list", "src"), Allow}, {file("read", "/src/x/y"), Allow}, {file("read", "in/a.go"), Allow},
 		{file("read", "main.go"), Ask}, {file("read", "src/../main.go"), Ask}, {file("read", "srcx"), Ask}, {file("write", "src/a.go"), Ask}, {file("read", "src/.env"), Deny}, {inSession(command("cat src/a.go"), "s"), Ask},
 	} {
-		if j := b.JudgeItem(c.item); j.Verdict != c.want {
+		if j := b.Judge(c.item); j.Verdict != c.want {
 			t.Errorf("%s %s%s is %s, want %s", c.item.Kind, c.item.Path, c.item.Command, j.Verdict, c.want)
 		}
 	}
@@ -271,7 +271,7 @@ until = 2026-01-01T01:00:00Z
 func TestDecisionsNameTheRuleAndTheFileAndAreCounted(t *testing.T) {
 	now := time.Unix(5000, 0)
 	b, _ := book(t, ModeRules, string(shipped(t, "starter", "developer")), &now)
-	j := b.JudgeItem(command("ls | sort && go test ./..."))
+	j := b.Judge(command("ls | sort && go test ./..."))
 	if j.Verdict != Allow || !strings.Contains(j.By, b.Rules().Hash()[:12]) || !strings.Contains(j.By, `"look around", "filter output", "Go: test and build"`) {
 		t.Errorf("%+v", j)
 	}
@@ -336,7 +336,7 @@ func TestJudgingIsSafeForConcurrentUse(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 50 {
-				b.JudgeItem(command("ls | sort"))
+				b.Judge(command("ls | sort"))
 				b.Use(b.Rules())
 			}
 		})

@@ -42,8 +42,8 @@ type Part struct {
 	always bool
 }
 
-// builtIn names the verdicts that no rule made.
-const builtIn = "built-in rule"
+// BuiltIn is who decided where it was neither a rule of the operator's nor they.
+const BuiltIn = "built-in rule"
 
 // Explain judges an item by these rules and the built-in ones alone: grants and
 // the approve mode are for a Book. It has no effects and counts nothing.
@@ -51,13 +51,9 @@ func (r *Rules) Explain(i Item) Explanation {
 	return (&judging{r: r, item: i, now: r.ctx.Now()}).explain()
 }
 
-func (e Explanation) judgement() Judgement {
-	j := Judgement{Verdict: e.Verdict, Reason: e.Reason}
-	if e.Verdict != Ask {
-		j.By = e.By
-	}
-	return j
-}
+// Grantable says whether a grant can allow the item: what is always asked for is
+// approved each time it comes.
+func (e Explanation) Grantable() bool { return e.Verdict == Ask && !e.always }
 
 func (j *judging) explain() Explanation {
 	var e Explanation
@@ -71,7 +67,7 @@ func (j *judging) explain() Explanation {
 	}
 	e.sumUp()
 	if e.Verdict != Ask {
-		e.By = builtIn
+		e.By = BuiltIn
 		if len(e.rules) > 0 {
 			e.By = j.r.by(e.rules)
 		}

@@ -224,7 +224,7 @@ func TestWritesToWhatIsOursAreDenied(t *testing.T) {
 		"ls > " + own + "/rules.toml", "echo x >> ../config/rules.toml", "tee " + own + "/x", "cp x " + own, "dd of=" + own + "/x", "rm -rf " + own, "rm -rf ..", "mv x cfg/rules.toml",
 		"sh -c 'echo > " + own + "/x'", "sudo tee " + own + "/x", "python3 -c 'open(\"" + own + "/x\", \"w\")'", "echo $(touch " + own + "/x)", "cat <<EOF > cfg/x\nEOF", "sed -i s/a/b/ cfg/rules.toml", "cd src && cp a.go " + own,
 	} {
-		if e := r.Explain(command(c)); e.Verdict != Deny || e.By != builtIn {
+		if e := r.Explain(command(c)); e.Verdict != Deny || e.By != BuiltIn {
 			t.Errorf("%q is %s by %q: %s", c, e.Verdict, e.By, e.Reason)
 		}
 	}
