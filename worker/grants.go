@@ -101,13 +101,20 @@ func (e *Engine) ApproveEdited(id HoldID, digest string, payload json.RawMessage
 // NarrowRule writes a rule, as TOML, that allows what a hold asks for and little
 // else: what "always" offers.
 func (e *Engine) NarrowRule(id HoldID) (string, error) {
+	item, err := e.Asked(id)
+	if err != nil {
+		return "", err
+	}
+	return policy.Narrow(fmt.Sprintf("like #%d", id), item)
+}
+
+// Asked returns a hold's item as the policy judges it.
+func (e *Engine) Asked(id HoldID) (policy.Item, error) {
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	h := e.find(id)
 	if h == nil {
-		e.mu.Unlock()
-		return "", ErrNoHold
+		return policy.Item{}, ErrNoHold
 	}
-	item := h.asked()
-	e.mu.Unlock()
-	return policy.Narrow(fmt.Sprintf("like #%d", id), item)
+	return h.asked(), nil
 }

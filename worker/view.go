@@ -1,8 +1,11 @@
 package worker
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
+
+	"countersign/worker/policy"
 )
 
 // Snapshot returns the engine's state as it is now.
@@ -116,7 +119,8 @@ func (s *Snapshot) merge(o Snapshot) {
 // the intents of an Engine and passes each to the engine that holds the item.
 type Desk struct{ engines []*Engine }
 
-// NewDesk joins engines. Their journals must be one, so that numbers are unique.
+// NewDesk joins engines. Their journals must be one, so that numbers are unique,
+// and so must their grants.
 func NewDesk(engines ...*Engine) *Desk { return &Desk{engines} }
 
 // Snapshot merges the snapshots of all engines.
@@ -136,6 +140,21 @@ func (d *Desk) Approve(id HoldID, digest, by string) error {
 	return d.route(func(e *Engine) error { return e.Approve(id, digest, by) })
 }
 
+// ApproveForSession is Engine.ApproveForSession.
+func (d *Desk) ApproveForSession(id HoldID, digest, by string) error {
+	return d.route(func(e *Engine) error { return e.ApproveForSession(id, digest, by) })
+}
+
+// AllowReads is Engine.AllowReads.
+func (d *Desk) AllowReads(id HoldID, digest, dir string, within time.Duration, by string) error {
+	return d.route(func(e *Engine) error { return e.AllowReads(id, digest, dir, within, by) })
+}
+
+// ApproveEdited is Engine.ApproveEdited.
+func (d *Desk) ApproveEdited(id HoldID, digest string, payload json.RawMessage, by string) error {
+	return d.route(func(e *Engine) error { return e.ApproveEdited(id, digest, payload, by) })
+}
+
 // Decline is Engine.Decline.
 func (d *Desk) Decline(id HoldID, digest, words, by string) error {
 	return d.route(func(e *Engine) error { return e.Decline(id, digest, words, by) })
@@ -150,6 +169,39 @@ func (d *Desk) Release(id HoldID) error {
 func (d *Desk) Stop(id HoldID) error {
 	return d.route(func(e *Engine) error { return e.Stop(id) })
 }
+
+// NarrowRule is Engine.NarrowRule.
+func (d *Desk) NarrowRule(id HoldID) (rule string, err error) {
+	err = d.route(func(e *Engine) (err error) { rule, err = e.NarrowRule(id); return err })
+	return rule, err
+}
+
+// Asked is Engine.Asked.
+func (d *Desk) Asked(id HoldID) (item policy.Item, err error) {
+	err = d.route(func(e *Engine) (err error) { item, err = e.Asked(id); return err })
+	return item, err
+}
+
+// Grants returns the grants in force of all connections, oldest first.
+func (d *Desk) Grants() []policy.Grant {
+	if len(d.engines) == 0 || d.engines[0].cfg.Policy.Grants() == nil {
+		return nil
+	}
+	return d.engines[0].cfg.Policy.Grants().List() // one list, of all of them
+}
+
+// Revoke ends a grant at once. It waits for the disk.
+func (d *Desk) Revoke(grant string) error {
+	for _, e := range d.engines {
+		if g := e.cfg.Policy.Grants(); g != nil {
+			return g.Revoke(grant)
+		}
+	}
+	return nil
+}
+
+// Rejudge is Engine.Rejudge on all.
+func (d *Desk) Rejudge() { d.each((*Engine).Rejudge) }
 
 // route tries each engine until one knows the item.
 func (d *Desk) route(intent func(*Engine) error) error {
