@@ -6,17 +6,16 @@ import (
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/theme"
-)
 
-// longestMark is more than the length in bytes of any mark of safetext.
-const longestMark = 24
+	"countersign/worker/safetext"
+)
 
 // unit returns the length of what stands at the beginning of s and is never
 // divided: a mark of safetext, or a character.
 func unit(s string) int {
 	_, n := utf8.DecodeRuneInString(s)
 	if strings.HasPrefix(s, "‹") {
-		if end := strings.Index(s[:min(len(s), longestMark)], "›"); end > 0 {
+		if end := strings.Index(s[:min(len(s), safetext.LongestMark)], "›"); end > 0 {
 			return end + len("›")
 		}
 	}

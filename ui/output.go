@@ -308,7 +308,7 @@ func (r *outputReader) deliver(s stretch, m mark) {
 func outputText(lines []execute.Line, from int) []textLine {
 	text := make([]textLine, 0, len(lines))
 	for i, l := range lines {
-		t := textLine{safetext.Line(string(l.Text)), body, from + i + 1}
+		t := textLine{safetext.Block(string(l.Text)), body, from + i + 1}
 		switch {
 		case l.Note:
 			t.Style, t.Number = note, 0

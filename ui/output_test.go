@@ -129,6 +129,12 @@ func TestACommandThatPrintedNothingHasNoTranscriptToMiss(t *testing.T) {
 	}
 }
 
+func TestOutputIsIndentedAndAlignedByTabs(t *testing.T) {
+	st, f, _ := withOutput(t, 1)
+	f.print(false, "\tok\t0.1s")
+	st.until("the output", func() bool { return st.shows("⇥   ok⇥ 0.1s") })
+}
+
 func TestAnotherItemsOutputNeverAppearsUnderThisOne(t *testing.T) {
 	st, f, out := withOutput(t, 10)
 	st.put(waitingItems(execItem(2, "two")))
