@@ -29,6 +29,7 @@ type commandLine struct {
 	Resume  resumeCommand  `cmd:"" help:"End a pause."`
 	Tail    tailCommand    `cmd:"" help:"Follow the output of an item."`
 	History historyCommand `cmd:"" help:"What was ever held here, newest first."`
+	Rules   rulesCommand   `cmd:"" help:"The rules that decide without asking: check them, explain them, suggest more."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 
