@@ -1,0 +1,317 @@
+package policy
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/aymanbagabas/go-udiff"
+)
+
+// Source is the operator's rule file, and what of it is in force in the books of
+// their connections. What was in force once stays so until the operator has seen
+// a change that was made outside Countersign, and until a file that cannot be used
+// is mended (APPROVALS.md, DESIGN.md "Configuration"). It is safe for concurrent
+// use; its methods read and write files.
+type Source struct {
+	file string
+	kept KeptRules
+
+	mu      sync.Mutex
+	places  []place
+	inForce []byte
+	since   time.Time
+	pending *Change
+	broken  error // why the file cannot be used
+}
+
+// KeptRules remembers across restarts which rules were in force.
+type KeptRules interface {
+	// RulesInForce returns the text that was last kept for a file, nil for none.
+	RulesInForce(file string) ([]byte, error)
+	// KeepRules keeps a text; when it returns nil it is on disk.
+	KeepRules(file string, text []byte) error
+}
+
+// place is one connection's book and where its rules are read for.
+type place struct {
+	connection string
+	book       *Book
+	ctx        Context
+}
+
+// Change is a rule file that was changed outside Countersign and waits for the
+// operator to see it.
+type Change struct {
+	Hash string // SHA-256 of the file, in hexadecimal: what accepting it names
+	Diff string // unified, against what is in force; untrusted
+}
+
+// RulesState is what a Source has in force, for showing.
+type RulesState struct {
+	File    string
+	Hash    string    // of what is in force; "" where there are no rules
+	Text    string    // of what is in force
+	Since   time.Time // when it came into force in this run
+	Counts  []Count   // of all connections together
+	Pending *Change
+	Broken  string // why the file as it is now cannot be used; ""
+}
+
+// NewSource returns the source for a rule file, which need not exist. Nothing is
+// in force until Load.
+func NewSource(file string, kept KeptRules) *Source { return &Source{file: file, kept: kept} }
+
+// Serve has a connection's book follow the source, from Load on.
+func (s *Source) Serve(connection string, b *Book, ctx Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.places = append(s.places, place{connection, b, ctx})
+}
+
+// Load puts rules into force at the start: those of the file where they were in
+// force before, where none ever were, or where the operator named the file for
+// this start (trusted). A file that was changed meanwhile waits, and one that
+// cannot be used is an error; in both cases what was in force before still is.
+func (s *Source) Load(trusted bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, err := s.kept.RulesInForce(s.file)
+	if err != nil {
+		return err
+	}
+	text, err := s.read()
+	if err == nil && (trusted || before == nil || bytes.Equal(before, text)) {
+		return s.enforce(text)
+	}
+	var other error
+	if before == nil {
+		other = s.use(nil) // what is denied by nature still is
+	} else if other = s.use(before); other == nil {
+		s.inForce = before
+	}
+	if err != nil {
+		s.broken = err
+		return errors.Join(err, other)
+	}
+	s.pending = s.change(text)
+	return other
+}
+
+// read returns the file's text once it loads and passes its tests everywhere. A
+// file that does not exist has no rules.
+func (s *Source) read() ([]byte, error) {
+	text, err := os.ReadFile(s.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the rule file cannot be read: %w", err)
+	}
+	_, err = s.parse(text)
+	return text, err
+}
+
+// parse reads a text for every place.
+func (s *Source) parse(text []byte) ([]*Rules, error) {
+	rules := make([]*Rules, len(s.places))
+	for i, p := range s.places {
+		var err error
+		if rules[i], err = Parse(s.file, text, p.ctx); err != nil {
+			return nil, err
+		}
+	}
+	return rules, nil
+}
+
+// use puts a text into force in every book, or in none.
+func (s *Source) use(text []byte) error {
+	rules, err := s.parse(text)
+	if err != nil {
+		return err
+	}
+	for i, p := range s.places {
+		p.book.Use(rules[i])
+	}
+	return nil
+}
+
+// enforce keeps a text and puts it into force.
+func (s *Source) enforce(text []byte) error {
+	if _, err := s.parse(text); err != nil {
+		return err
+	}
+	if err := s.kept.KeepRules(s.file, text); err != nil {
+		return err
+	}
+	if err := s.use(text); err != nil {
+		return err
+	}
+	s.inForce, s.since, s.pending, s.broken = text, time.Now(), nil, nil
+	return nil
+}
+
+// Look reads the file anew, after a change of it. It says whether the operator
+// has to be told: the change waits for them, or cannot be used.
+func (s *Source) Look() (tell bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was, wasBroken := s.pending, s.broken
+	text, err := s.read()
+	s.pending, s.broken = nil, err
+	if err == nil && !bytes.Equal(text, s.inForce) {
+		s.pending = s.change(text)
+	}
+	if s.broken != nil {
+		return wasBroken == nil || wasBroken.Error() != s.broken.Error()
+	}
+	return s.pending != nil && (was == nil || was.Hash != s.pending.Hash)
+}
+
+func (s *Source) change(text []byte) *Change {
+	return &Change{Hash: textHash(text), Diff: udiff.Unified("in force", filepath.Base(s.file), string(s.inForce), string(text))}
+}
+
+func textHash(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// State returns what is in force, and what waits.
+func (s *Source) State() RulesState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := RulesState{File: s.file, Text: string(s.inForce), Since: s.since, Pending: s.pending}
+	if len(s.inForce) > 0 {
+		state.Hash = textHash(s.inForce)
+	}
+	if s.broken != nil {
+		state.Broken = s.broken.Error()
+	}
+	for _, p := range s.places {
+		state.Counts = addCounts(state.Counts, p.book.Rules().Counts())
+	}
+	return state
+}
+
+func addCounts(all, more []Count) []Count {
+	if all == nil {
+		return more
+	}
+	for i := range min(len(all), len(more)) { // of the same file, in its order
+		all[i].Matched += more[i].Matched
+		if more[i].Last.After(all[i].Last) {
+			all[i].Last = more[i].Last
+		}
+	}
+	return all
+}
+
+// ErrOtherRules says that a file is not what the operator has seen of it.
+var ErrOtherRules = errors.New("the rule file is not what was shown: look at the change again before accepting it")
+
+// Accept puts a change into force that the operator has seen: hash is Change.Hash
+// as it was shown, or at least its first eight digits.
+func (s *Source) Accept(hash string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pending == nil {
+		return errors.New("no change of the rule file waits to be accepted")
+	}
+	text, err := s.read()
+	if err != nil {
+		return err
+	}
+	if now := textHash(text); len(hash) < 8 || len(hash) > len(now) || now[:len(hash)] != hash {
+		s.pending = s.change(text)
+		return ErrOtherRules
+	}
+	return s.enforce(text)
+}
+
+// Try says what would be said of an item with a rule more.
+func (s *Source) Try(i Item, rule string) (Explanation, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.try(i, s.with(rule))
+}
+
+func (s *Source) with(rule string) []byte {
+	if len(s.inForce) == 0 {
+		return []byte(rule)
+	}
+	return append(append(bytes.TrimRight(bytes.Clone(s.inForce), "\n"), "\n\n"...), rule...)
+}
+
+// try explains an item by a text, as its connection's book would.
+func (s *Source) try(i Item, text []byte) (Explanation, error) {
+	rules, err := s.parse(text)
+	if err != nil {
+		return Explanation{}, err
+	}
+	for n, p := range s.places {
+		if p.connection == i.Connection {
+			return rules[n].Explain(i), nil
+		}
+	}
+	return Explanation{}, errors.New("the item's connection is not served any more")
+}
+
+// Add puts a rule that allows an item at the end of the file and into force. It
+// is refused, with nothing changed, where the file would not load, where the item
+// would not be allowed by it, and while a change made outside waits to be seen.
+func (s *Source) Add(i Item, rule string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if text, err := os.ReadFile(s.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the rule file cannot be read: %w", err)
+	} else if !bytes.Equal(text, s.inForce) {
+		return errors.New("the rule file was changed outside Countersign; look at that change first, nothing was added")
+	}
+	text := s.with(rule)
+	why, err := s.try(i, text)
+	if err != nil {
+		return err
+	}
+	if why.Verdict != Allow {
+		return fmt.Errorf("the rule does not allow this item, so it was not added: %s", why.Reason)
+	}
+	if err := replaceFile(s.file, text); err != nil {
+		return fmt.Errorf("the rule was not added: %w", err)
+	}
+	return s.enforce(text)
+}
+
+// replaceFile writes a file wholly or not at all, readable by this user alone.
+func replaceFile(name string, text []byte) (err error) {
+	if target, err := filepath.EvalSymlinks(name); err == nil {
+		name = target // a link stays one
+	}
+	temp, err := os.CreateTemp(filepath.Dir(name), ".rules-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			temp.Close()
+			_ = os.Remove(temp.Name())
+		}
+	}()
+	if _, err = temp.Write(text); err != nil {
+		return err
+	}
+	if err = temp.Sync(); err != nil {
+		return err
+	}
+	if err = temp.Close(); err != nil {
+		return err
+	}
+	return os.Rename(temp.Name(), name)
+}
