@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"countersign/worker"
+	"countersign/worker/execute"
 )
 
 // BenchmarkMove is one durable step: one commit, one wait for the disk.
@@ -51,6 +52,57 @@ func BenchmarkMovesOfEight(b *testing.B) {
 	callers.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "moves/s")
 	b.ReportMetric(float64(b.N)/float64(s.writer.commits.Load()-before), "moves/commit")
+}
+
+// BenchmarkLives is all that the journal is told of one item that is run, by four
+// callers at once: five commits for each of them alone.
+func BenchmarkLives(b *testing.B) {
+	s := opened(b)
+	before := s.writer.commits.Load()
+	var next atomic.Int64
+	var callers sync.WaitGroup
+	b.ResetTimer()
+	for range 4 {
+		callers.Go(func() {
+			for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
+				if err := live(s, claimed(fmt.Sprint("i", n), "go test ./pkg -run file")); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	callers.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "items/s")
+	b.ReportMetric(float64(s.writer.commits.Load()-before)/float64(b.N), "commits/item")
+}
+
+// live writes down an item's life in the steps that the engine takes.
+func live(s *Store, h worker.Hold) error {
+	ctx := context.Background()
+	_, _, err := s.Last(ctx, h.Origin, h.Item.ID)
+	if err != nil {
+		return err
+	}
+	var id worker.HoldID
+	facts := h.Facts
+	after := func(step worker.Step, o *execute.Outcome, change func(*worker.Facts)) worker.Move {
+		change(&facts)
+		now := facts
+		return worker.Move{At: noon, Step: step, Facts: &now, Outcome: o}
+	}
+	id, err = s.Open(ctx, h, "", after(worker.StepDecided, nil, approve))
+	for _, moves := range [][]worker.Move{
+		{after(worker.StepAsking, nil, func(f *worker.Facts) { f.Acceptance = worker.Asking })},
+		{after(worker.StepAccepted, nil, accept), after(worker.StepStarting, nil, start)},
+		{after(worker.StepFinished, outcome(), finish)},
+		{after(worker.StepDelivered, nil, deliver)},
+	} {
+		if err == nil {
+			err = s.Move(ctx, id, moves...)
+		}
+	}
+	return err
 }
 
 // BenchmarkHistory reads a history of 200 000 holds.

@@ -43,9 +43,18 @@ func (s *Store) Unfinished(ctx context.Context, origin, environment string) ([]w
 // Last implements worker.Journal. A hold that came with other work under the
 // item's id says nothing of the item.
 func (s *Store) Last(ctx context.Context, origin, itemID string) (worker.Hold, bool, error) {
+	// Most items are new: that shows much sooner than which hold of them is the last.
+	var item int64
+	err := s.reading.QueryRowContext(ctx, `SELECT id FROM items WHERE origin = ? AND item_id = ?`, origin, itemID).Scan(&item)
+	if errors.Is(err, sql.ErrNoRows) {
+		return worker.Hold{}, false, nil
+	}
+	if err != nil {
+		return worker.Hold{}, false, s.explain("read", err)
+	}
 	found, err := s.holds(ctx, wholeHold+` FROM holds h`+joined+
-		` WHERE i.origin = ? AND i.item_id = ? AND h.payload = i.payload AND h.kind = i.kind
-		ORDER BY h.id DESC LIMIT 1`, origin, itemID)
+		` WHERE i.id = ? AND h.payload = i.payload AND h.kind = i.kind
+		ORDER BY h.id DESC LIMIT 1`, item)
 	if err != nil || len(found) == 0 {
 		return worker.Hold{}, false, err
 	}

@@ -83,7 +83,7 @@ func (w *writer) findOrAddItem(h worker.Hold) (item, error) {
 	var same bool
 	var outcome sql.NullString
 	err := w.row(`SELECT i.id, i.payload, p.body IS ?, i.execution, i.outcome
-		FROM items i JOIN payloads p ON p.id = i.payload WHERE i.origin = ? AND i.item_id = ?`,
+		FROM items i JOIN payloads p ON p.id = i.payload WHERE i.origin = +? AND i.item_id = +?`,
 		[]any{body, h.Origin, h.Item.ID}, &it.id, &it.payload, &same, &it.execution, &outcome)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
@@ -137,46 +137,81 @@ func (s *Store) Move(ctx context.Context, id worker.HoldID, steps ...worker.Move
 }
 
 func (w *writer) moveAll(id worker.HoldID, steps []worker.Move) error {
+	if len(steps) == 0 {
+		return nil
+	}
+	now, err := w.recorded(id)
 	for _, m := range steps {
-		if err := w.move(id, m); err != nil {
+		if err == nil {
+			now, err = w.move(now, m)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", m.Step, err)
 		}
 	}
 	return nil
 }
 
-func (w *writer) move(id worker.HoldID, m worker.Move) error {
-	now, err := w.recorded(id)
-	if err != nil {
-		return err
+// record is a hold as it is recorded before a step, and its item's execution and
+// outcome.
+type record struct {
+	id      worker.HoldID
+	item    int64
+	facts   worker.Facts
+	outcome *execute.Outcome
+}
+
+func (w *writer) recorded(id worker.HoldID) (record, error) {
+	r := record{id: id}
+	var outcome sql.NullString
+	err := w.row(`SELECT h.item, i.outcome,
+		h.decision, h.decided_by, h.words, h.acceptance, h.refusal, i.execution, h.delivery, h.closed
+		FROM holds h JOIN items i ON i.id = h.item WHERE h.id = +?`, []any{id}, append([]any{&r.item, &outcome}, into(&r.facts)...)...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return record{}, ErrNoHold
 	}
+	if err == nil {
+		r.outcome, err = decodeOutcome(outcome)
+	}
+	return r, err
+}
+
+// move records one step of a hold and returns the hold as it is then.
+func (w *writer) move(now record, m worker.Move) (record, error) {
 	if m.Facts == nil {
 		if m.Outcome != nil || m.Step == worker.StepStarting {
-			return worker.ErrForbidden
+			return now, worker.ErrForbidden
 		}
-		return w.enter(worker.Entry{Hold: id, At: m.At, Step: m.Step, Reason: m.Reason, Facts: now.facts})
+		return now, w.enter(worker.Entry{Hold: now.id, At: m.At, Step: m.Step, Reason: m.Reason, Facts: now.facts})
 	}
-	facts := explicit(*m.Facts)
-	facts.Execution, err = w.moveExecution(id, now, m)
-	if err != nil {
-		return err
+	next, err := now, error(nil)
+	next.facts = explicit(*m.Facts)
+	if next.facts.Execution, err = w.moveExecution(now, m); err != nil {
+		return now, err
 	}
+	if next.outcome == nil { // the first one stays
+		next.outcome = m.Outcome
+	}
+	facts := next.facts
 	open, err := w.changed(`UPDATE holds SET decision = ?, decided_by = ?, words = ?, acceptance = ?, refusal = ?,
-		delivery = ?, closed = ? WHERE id = ? AND closed = 0`,
-		facts.Decision, facts.DecidedBy, facts.Words, facts.Acceptance, facts.Refusal, facts.Delivery, facts.Closed, id)
+		delivery = ?, closed = ?, status = ? WHERE id = ? AND closed = 0`,
+		facts.Decision, facts.DecidedBy, facts.Words, facts.Acceptance, facts.Refusal, facts.Delivery, facts.Closed,
+		next.status(), now.id)
 	if err != nil {
-		return err
+		return now, err
 	}
 	if !open {
-		return worker.ErrForbidden
+		return now, worker.ErrForbidden
 	}
-	if err := w.showAnew(id, facts, m); err != nil {
-		return err
+	if err := w.showAnew(now.id, facts, m); err != nil {
+		return now, err
 	}
-	if err := w.restate(now.item, id, facts.Execution != now.facts.Execution); err != nil {
-		return err
+	if facts.Execution != now.facts.Execution {
+		if err := w.restateOthers(next); err != nil {
+			return now, err
+		}
 	}
-	return w.enter(worker.Entry{Hold: id, At: m.At, Step: m.Step, Reason: m.Reason, Facts: facts})
+	return next, w.enter(worker.Entry{Hold: now.id, At: m.At, Step: m.Step, Reason: m.Reason, Facts: facts})
 }
 
 // showAnew records what an item is shown with from then on, and what an operator
@@ -198,25 +233,14 @@ func (w *writer) showAnew(id worker.HoldID, facts worker.Facts, m worker.Move) e
 	return err
 }
 
-// record is a hold as it is before a step.
-type record struct {
-	item  int64
-	facts worker.Facts
-}
-
-func (w *writer) recorded(id worker.HoldID) (record, error) {
-	var r record
-	err := w.row(`SELECT h.item, h.decision, h.decided_by, h.words, h.acceptance, h.refusal, i.execution, h.delivery, h.closed
-		FROM holds h JOIN items i ON i.id = h.item WHERE h.id = ?`, []any{id}, append([]any{&r.item}, into(&r.facts)...)...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return record{}, ErrNoHold
-	}
-	return r, err
+// status is the accept status of a hold, for the history's filter.
+func (r record) status() string {
+	return worker.Hold{Facts: r.facts, Outcome: r.outcome}.Status()
 }
 
 // moveExecution moves the execution of the hold's item as the step asks, and
 // returns it as it is then.
-func (w *writer) moveExecution(id worker.HoldID, now record, m worker.Move) (worker.Execution, error) {
+func (w *writer) moveExecution(now record, m worker.Move) (worker.Execution, error) {
 	next := explicit(*m.Facts).Execution
 	recorded := now.facts.Execution
 	starts := m.Step == worker.StepStarting || (next == worker.Starting && recorded == worker.NotStarted)
@@ -225,7 +249,7 @@ func (w *writer) moveExecution(id worker.HoldID, now record, m worker.Move) (wor
 		if next != worker.Starting || m.Outcome != nil {
 			return "", worker.ErrForbidden
 		}
-		return next, w.start(id)
+		return next, w.start(now.id)
 	case next == worker.NotStarted, next == recorded, next == worker.Running && recorded == worker.Starting:
 		if m.Outcome == nil {
 			return recorded, nil
@@ -240,7 +264,7 @@ func (w *writer) start(id worker.HoldID) error {
 	started, err := w.changed(`UPDATE items SET execution = 'starting'
 		WHERE execution = 'not started' AND id = (SELECT h.item FROM holds h
 			JOIN items i ON i.id = h.item AND i.kind = h.kind AND i.payload = h.payload
-			WHERE h.id = ? AND h.closed = 0 AND h.decision = 'approved' AND h.acceptance = 'accepted')`, id)
+			WHERE h.id = +? AND h.closed = 0 AND h.decision = 'approved' AND h.acceptance = 'accepted')`, id)
 	if err == nil && !started {
 		err = worker.ErrForbidden
 	}
@@ -265,7 +289,7 @@ func (w *writer) end(item int64, as worker.Execution, o *execute.Outcome) error 
 	if err == nil && !ended {
 		err = worker.ErrForbidden
 	}
-	if err != nil || o == nil {
+	if err != nil || o == nil || o.Head == "" {
 		return err
 	}
 	_, err = w.exec(`UPDATE search SET output = ? WHERE docid IN (SELECT id FROM holds WHERE item = ?) AND output = ''`,
@@ -273,33 +297,30 @@ func (w *writer) end(item int64, as worker.Execution, o *execute.Outcome) error 
 	return err
 }
 
-// restate writes the accept status of the hold anew, and where the execution
-// moved, that of the item's other holds too: it belongs to all of them.
-func (w *writer) restate(item int64, id worker.HoldID, others bool) error {
-	rows, err := w.rows(`SELECT h.id, i.outcome,
-		h.decision, h.decided_by, h.words, h.acceptance, h.refusal, i.execution, h.delivery, h.closed
-		FROM holds h JOIN items i ON i.id = h.item WHERE h.item = ? AND (h.id = ? OR ?)`, item, id, others)
+// restateOthers writes the accept status of the item's other holds anew: the
+// execution, which has moved, belongs to all of them.
+func (w *writer) restateOthers(of record) error {
+	rows, err := w.rows(`SELECT id, decision, decided_by, words, acceptance, refusal, delivery, closed
+		FROM holds WHERE item = ? AND id <> ?`, of.item, of.id)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	words := map[worker.HoldID]string{}
+	var others []record
 	for rows.Next() {
-		var h worker.Hold
-		var outcome sql.NullString
-		if err := rows.Scan(append([]any{&h.ID, &outcome}, into(&h.Facts)...)...); err != nil {
+		other := of
+		f := &other.facts
+		if err := rows.Scan(&other.id, &f.Decision, &f.DecidedBy, &f.Words, &f.Acceptance, &f.Refusal, &f.Delivery, &f.Closed); err != nil {
 			return err
 		}
-		if h.Outcome, err = decodeOutcome(outcome); err != nil {
-			return err
-		}
-		words[h.ID] = h.Status()
+		others = append(others, other)
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		return err
 	}
-	for id, word := range words {
-		if _, err := w.exec(`UPDATE holds SET status = ? WHERE id = ? AND status <> ?`, word, id, word); err != nil {
+	for _, other := range others {
+		word := other.status()
+		if _, err := w.exec(`UPDATE holds SET status = ? WHERE id = ? AND status <> ?`, word, other.id, word); err != nil {
 			return err
 		}
 	}

@@ -40,6 +40,11 @@ func newWriter(ctx context.Context, db *sql.DB) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A savepoint keeps what its step changes in a temporary file, which takes
+	// longer to make than the step does.
+	if _, err := conn.ExecContext(ctx, "PRAGMA temp_store = MEMORY"); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
 	w := &writer{
 		conn: conn, stmts: map[string]*sql.Stmt{},
 		queue: make(chan *step, maxBatch), ended: make(chan struct{}),
@@ -176,6 +181,10 @@ func (w *writer) attempt(s *step) (answer, lost error) {
 
 // exec and row run one statement of a change. They take no context: a statement
 // that is interrupted half-way would undo the steps of other callers.
+//
+// Each text is prepared once. Where it joins tables, SQLite would plan it anew for
+// each value that is bound to "column = ?", which takes longer than to run it; it
+// does not for "column = +?".
 func (w *writer) exec(query string, args ...any) (sql.Result, error) {
 	stmt, err := w.prepared(query)
 	if err != nil {

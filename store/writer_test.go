@@ -196,7 +196,7 @@ func TestOnAFullDiskStepsFailAndTheStoreRecovers(t *testing.T) {
 	facts := ta.facts
 	finish(&facts)
 	full := queue(t, s, t.Context(), func(w *writer) error {
-		return w.move(ta.id, worker.Move{At: noon, Step: worker.StepFinished, Facts: &facts, Outcome: big})
+		return w.moveAll(ta.id, []worker.Move{{At: noon, Step: worker.StepFinished, Facts: &facts, Outcome: big}})
 	})
 	beside := queue(t, s, t.Context(), set("a", "1"))
 	letGo()
