@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"countersign/app/config"
+	"countersign/worker/policy"
 )
 
 // commandLine is the grammar of the command line.
@@ -71,20 +72,18 @@ func (g *global) logger() (*slog.Logger, *slog.LevelVar, error) {
 
 // running holds the flags of the commands that run the engine.
 type running struct {
-	Approve string        `help:"ask: a person decides on every item. all: everything runs unasked; for unattended machines, and in force for this start only." default:"ask" placeholder:"ask|all"`
+	Approve string        `help:"rules: the rules decide, and a person where they ask. ask: a person decides on every item. all: what would be asked runs unasked; for unattended machines, and in force for this start only." default:"rules" placeholder:"rules|ask|all"`
 	Grace   time.Duration `help:"How long running commands may go on after the program was told to end." default:"10s" placeholder:"D"`
 }
 
-// check returns whether everything is approved.
-func (r running) check() (approveAll bool, err error) {
+// check returns the approve mode.
+func (r running) check() (policy.Mode, error) {
 	if err := config.DurationWithin(r.Grace, 0, time.Hour); err != nil {
-		return false, &config.Invalid{Name: "--grace", Value: r.Grace.String(), Expected: err.Error()}
+		return "", &config.Invalid{Name: "--grace", Value: r.Grace.String(), Expected: err.Error()}
 	}
-	switch r.Approve {
-	case "ask":
-		return false, nil
-	case "all":
-		return true, nil
+	switch mode := policy.Mode(r.Approve); mode {
+	case policy.ModeRules, policy.ModeAsk, policy.ModeAll:
+		return mode, nil
 	}
-	return false, &config.Invalid{Name: "--approve", Value: r.Approve, Expected: "expected one of ask, all"}
+	return "", &config.Invalid{Name: "--approve", Value: r.Approve, Expected: "expected one of rules, ask, all"}
 }

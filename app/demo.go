@@ -29,7 +29,7 @@ const demoLease = 15 * time.Second
 // Run implements the command.
 func (c *demoCommand) Run(g *global) (err error) {
 	a := assembly{grace: c.Grace, fromFile: config.Default()}
-	if a.approveAll, err = c.check(); err != nil {
+	if a.approve, err = c.check(); err != nil {
 		return err
 	}
 	if a.log, a.level, err = g.logger(); err != nil {

@@ -28,7 +28,7 @@ type desktopCommand struct {
 // Run implements the command.
 func (c *desktopCommand) Run(g *global, given config.Credentials) (err error) {
 	a := assembly{grace: c.Grace, given: given}
-	if a.approveAll, err = c.check(); err != nil {
+	if a.approve, err = c.check(); err != nil {
 		return err
 	}
 	if err := a.fromGlobal(g); err != nil {
@@ -80,7 +80,7 @@ func openWindow(a assembly, suffix, hello string, beside func(context.Context)) 
 		})
 	}
 	u, err := newUI(ui.Options{
-		App: window, Desk: s.desk, History: s.store, Notifier: ui.NewBeeep(), TitleSuffix: suffix, OnUI: onUI,
+		App: window, Desk: s.desk, History: s.store, Rulebook: rulebook{s}, Notifier: ui.NewBeeep(), TitleSuffix: suffix, OnUI: onUI,
 		Quit:         func() { cancel(errQuitNow); s.hurry() },
 		QuitWhenDone: func() { cancel(worker.ErrQuitWhenDone) },
 	})

@@ -17,6 +17,8 @@ import (
 type approveCommand struct {
 	ID   worker.HoldID `arg:"" help:"The item's number, as ps lists it."`
 	Code string        `arg:"" help:"The code that show tells: it stands for exactly what was shown."`
+
+	Session bool `help:"Approve what is identical to it, too, until its session ends."`
 }
 
 type declineCommand struct {
@@ -55,10 +57,14 @@ func (g *global) asking(fn func(context.Context, *control.Client) error) error {
 // Run implements the command.
 func (c *approveCommand) Run(g *global) error {
 	return g.asking(func(ctx context.Context, client *control.Client) error {
-		if err := client.Approve(ctx, c.ID, c.Code); err != nil {
+		approve, more := client.Approve, ""
+		if c.Session {
+			approve, more = client.ApproveForSession, " So does what is identical to it, until its session ends."
+		}
+		if err := approve(ctx, c.ID, c.Code); err != nil {
 			return fmt.Errorf("approve %d: %w", c.ID, err)
 		}
-		fmt.Printf("Approved %d. It runs once the harness accepts; \"%s tail %d\" follows it.\n", c.ID, g.self(), c.ID)
+		fmt.Printf("Approved %d. It runs once the harness accepts; \"%s tail %d\" follows it.%s\n", c.ID, g.self(), c.ID, more)
 		return nil
 	})
 }

@@ -36,13 +36,18 @@ const (
 )
 
 // exitError carries the exit code of a command that ended as it should, but not
-// well.
+// well. Without an err its code is an answer, and all is said.
 type exitError struct {
 	code int
 	err  error
 }
 
-func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
 func (e *exitError) Unwrap() error { return e.err }
 
 func run(args []string) int {
@@ -104,8 +109,11 @@ func report(err error) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(os.Stderr, "countersign: "+safetext.Block(err.Error()))
 	var exit *exitError
+	if errors.As(err, &exit) && exit.err == nil {
+		return exit.code
+	}
+	fmt.Fprintln(os.Stderr, "countersign: "+safetext.Block(err.Error()))
 	var invalid *config.Invalid
 	switch {
 	case errors.As(err, &exit):

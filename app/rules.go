@@ -22,9 +22,9 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// rulesCommand is about rule files: whether one can be used, what it says of an
-// item and why, and what could be added to it. It changes nothing and asks no
-// running Countersign.
+// rulesCommand is about rules: whether a file can be used, what it says of an item and
+// why, what could be added to it; and what is in force in the Countersign that
+// runs, which these commands ask: pending, accept, grants, revoke.
 type rulesCommand struct {
 	File       string `name:"rules" help:"The rule file; rules.toml in the configuration directory unless given." placeholder:"FILE"`
 	Workdir    string `help:"The work directory that the rules are read for; the connection's unless given, and without a connection the current one." placeholder:"DIR"`
@@ -32,6 +32,10 @@ type rulesCommand struct {
 
 	Check   rulesCheck   `cmd:"" help:"Load a rule file with its own tests: print what it holds, or each mistake with its line."`
 	Explain rulesExplain `cmd:"" help:"What the rules say of an item, part by part, and why. Grants and --approve are not looked at. Exit code 0 is allow, 10 ask, 11 deny."`
+	Pending rulesPending `cmd:"" help:"What was changed in the rule file outside the running Countersign, with the code that puts it into force."`
+	Accept  rulesAccept  `cmd:"" help:"Put a changed rule file into force."`
+	Grants  rulesGrants  `cmd:"" help:"What was approved for a session or for a while, and is still in force."`
+	Revoke  rulesRevoke  `cmd:"" help:"End a grant."`
 	Suggest rulesSuggest `cmd:"" help:"Rules for what was approved by hand again and again, to be looked at and added."`
 }
 

@@ -119,9 +119,9 @@ func (x explained) exit() error {
 	case policy.Allow:
 		return nil
 	case policy.Deny:
-		return &exitError{exitDeny, errors.New("this is denied")}
+		return &exitError{code: exitDeny}
 	}
-	return &exitError{exitAsk, errors.New("this is asked for")}
+	return &exitError{code: exitAsk}
 }
 
 func (x explained) write(w io.Writer) {

@@ -183,7 +183,7 @@ func TestOnlyWhatTheOperatorSawAndApprovedHereCounts(t *testing.T) {
 	if out := b.suggest(rulesCommand{}); strings.Contains(out, "[[rule]]") {
 		t.Errorf("suggested:\n%s", out)
 	}
-	if out := b.suggest(rulesCommand{Suggest: rulesSuggest{Min: 2}}); strings.Count(out, "[[rule]]") != 1 || !strings.Contains(out, "approved by hand 2 times") {
+	if out := b.suggest(rulesCommand{Suggest: rulesSuggest{Min: 2}}); strings.Count(out, "[[rule]]") != 2 || strings.Count(out, `cwd = "sub"`) != 1 || !strings.Contains(out, "approved by hand 2 times") {
 		t.Errorf("--min 2 suggested:\n%s", out)
 	}
 	if out := b.suggest(rulesCommand{Suggest: rulesSuggest{Min: 2, Since: "2030-01-02"}}); strings.Contains(out, "[[rule]]") {

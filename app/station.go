@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,8 @@ type assembly struct {
 	flagged    bool               // they do
 	given      config.Credentials // from flags or the process environment
 	keyring    config.Keyring     // where else to look for them
-	approveAll bool
+	approve    policy.Mode
+	rulesFile  string // named on the command line; "" for the one in the configuration directory
 	workerID   string // "" for the one that the data directory keeps
 	once       bool
 	grace      time.Duration
@@ -43,7 +45,11 @@ type assembly struct {
 type station struct {
 	assembly
 	store     *store.Store
+	grants    *policy.Grants
+	rules     *policy.Source
+	env       func() []string // the login environment, once it is captured
 	engines   []*worker.Engine
+	books     []placedBook
 	desk      *worker.Desk
 	relay     *relay
 	capturing sync.WaitGroup // the login environment
@@ -67,6 +73,7 @@ func openStation(ctx context.Context, a assembly) (*station, error) {
 	if s.store, err = store.Open(ctx, a.place.database()); err != nil {
 		return nil, fmt.Errorf("open the journal: %w", err)
 	}
+	s.rules = policy.NewSource(cmp.Or(a.rulesFile, a.place.rulesFile()), s.store)
 	if err := s.connect(ctx); err != nil {
 		s.close()
 		return nil, err
@@ -91,14 +98,17 @@ func (s *station) connect(ctx context.Context) error {
 	if err != nil {
 		s.log.Warn("commands run without a helper: what leaves their process group is not stopped with them", "error", err)
 	}
-	env := sync.OnceValue(func() []string {
+	if s.grants, err = policy.NewGrants(s.store); err != nil {
+		return err
+	}
+	s.env = sync.OnceValue(func() []string {
 		env, err := execute.CaptureLoginEnv(ctx, 5*time.Second)
 		if err != nil {
 			s.log.Warn("the login environment could not be had; commands get the one this program was started with", "error", err)
 		}
 		return env
 	})
-	s.capturing.Go(func() { env() }) // a slow profile delays the work, not the window
+	s.capturing.Go(func() { s.env() }) // a slow profile delays the work, not the window
 	if s.config.Confinement.Confine {
 		level, err := execute.ConfinementLevel()
 		if err != nil {
@@ -108,7 +118,7 @@ func (s *station) connect(ctx context.Context) error {
 		}
 	}
 	for _, c := range s.config.Connections {
-		e, err := s.engine(ctx, c, env, keeper, paused)
+		e, err := s.engine(ctx, c, keeper, paused)
 		if err != nil {
 			return err
 		}
@@ -120,7 +130,7 @@ func (s *station) connect(ctx context.Context) error {
 	return nil
 }
 
-func (s *station) engine(ctx context.Context, c config.Connection, env func() []string, keeper *execute.Keeper, paused bool) (*worker.Engine, error) {
+func (s *station) engine(ctx context.Context, c config.Connection, keeper *execute.Keeper, paused bool) (*worker.Engine, error) {
 	dir, err := config.CheckWorkDir(c.WorkDir, s.place.own()...)
 	if err != nil {
 		return nil, &config.Invalid{Name: "the work directory of " + c.Name, Value: fmt.Sprintf("%q", c.WorkDir), Expected: err.Error()}
@@ -146,9 +156,14 @@ func (s *station) engine(ctx context.Context, c config.Connection, env func() []
 	if err != nil {
 		return nil, err
 	}
+	book, err := policy.NewBook(policy.Context{Root: dir}, s.approve, s.grants)
+	if err != nil {
+		return nil, err
+	}
+	s.books = append(s.books, placedBook{c.Name, dir, book})
 	runner, err := execute.New(execute.Options{
 		Dir: dir, Keeper: keeper, Confine: s.config.Confinement.Confine, WritablePaths: writable,
-		Env: env, PassEnv: s.config.Environment.Pass, RemoveEnv: s.config.Environment.Remove,
+		Env: s.env, PassEnv: s.config.Environment.Pass, RemoveEnv: s.config.Environment.Remove,
 		Grace: s.config.Limits.StopGrace, ReportLimit: s.config.Limits.ReportBytes, TranscriptLimit: int64(s.config.Limits.TranscriptBytes),
 		ReadLimit: int64(s.config.Limits.ReadBytes), ListLimit: s.config.Limits.ListEntries,
 	})
@@ -161,13 +176,9 @@ func (s *station) engine(ctx context.Context, c config.Connection, env func() []
 			return nil, fmt.Errorf("read the worker id: %w", err)
 		}
 	}
-	var judge policy.Policy = policy.AskAlways{}
-	if s.approveAll {
-		judge = policy.AllowAll{}
-	}
 	return worker.New(worker.Config{
 		Name: c.Name, Origin: c.Harness, Environment: c.EnvironmentID, WorkerID: id,
-		Harness: client, Journal: s.store, Policy: judge, Runner: runner,
+		Harness: client, Journal: s.store, Policy: book, Runner: runner,
 		OutputDir: s.place.outputs(), Lease: c.Lease, DecisionTimeout: c.DecisionTimeout,
 		MaxHeld: c.MaxHeld, MaxRunning: c.MaxRunning, Poll: worker.Poll{Active: c.Interval, Idle: c.Interval},
 		Observer: s.relay, Log: s.log, Paused: paused, Once: s.once,
@@ -187,22 +198,30 @@ func (s *station) run(ctx context.Context) error {
 	beside, endBeside := context.WithCancel(context.WithoutCancel(ctx))
 	var around sync.WaitGroup
 	around.Go(func() {
-		server := control.Server{Desk: s.desk, Raise: s.raise, Tell: s.tell, Version: version, Log: s.log}
+		server := control.Server{Desk: s.desk, Rules: rulebook{s}, Raise: s.raise, Tell: s.tell, Version: version, Log: s.log}
 		if err := server.Serve(beside, socket); err != nil {
 			fail(err)
 		}
 	})
 	around.Go(func() { s.keepPause(beside) })
 	around.Go(func() { s.followConfig(beside) })
+	around.Go(func() { s.followRules(beside) })
 
 	work, endWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer endWork(nil)
 	stop := context.AfterFunc(ctx, func() { endWork(worker.ErrQuitWhenDone) })
 	defer stop()
 	var engines sync.WaitGroup
+	begin := sync.OnceValue(func() error {
+		s.capturing.Wait() // a start has to follow its accept at once
+		return s.loadRules()
+	})
 	for _, e := range s.engines {
 		engines.Go(func() {
-			s.capturing.Wait() // a start has to follow its accept at once
+			if err := begin(); err != nil {
+				fail(err)
+				return
+			}
 			if err := e.Run(work); err != nil {
 				fail(err)
 			}

@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
 	"time"
 
 	"countersign/app/config"
 	"countersign/worker/api"
+	"countersign/worker/policy"
 )
 
 // workerCommand runs the engine without a window.
@@ -24,6 +27,7 @@ type workerCommand struct {
 	LeaseMS         *int           `name:"lease-ms" help:"The harness's lease window; 60000 unless given." placeholder:"N"`
 	MaxHeld         *int           `help:"How many items may wait here; 8 unless given." placeholder:"N"`
 	MaxRunning      *int           `help:"How many run at once; 2 unless given." placeholder:"N"`
+	Rules           string         `help:"Rule file, instead of rules.toml in the configuration directory. Naming it puts it into force." placeholder:"FILE"`
 	DecisionTimeout *time.Duration `help:"How long an item waits for a decision, from its creation; 4m unless given." placeholder:"D"`
 }
 
@@ -48,10 +52,10 @@ func (c *workerCommand) Run(g *global, given config.Credentials) error {
 	if a.workerID != "" {
 		s.log.Warn("--worker-id is given: it must be unique; two workers of one id run work twice", "worker-id", a.workerID)
 	}
-	if a.approveAll {
-		s.log.Warn("--approve all is on: everything that the harness accepts runs unasked")
+	if a.approve == policy.ModeAll {
+		s.log.Warn("--approve all is on: everything that the harness accepts runs unasked, but what a rule denies")
 	} else {
-		s.log.Info(`each item waits for "countersign approve": "countersign ps" lists them, "countersign show ID" tells the code`, "data-dir", a.place.data)
+		s.log.Info(`what no rule decides waits for "countersign approve": "countersign ps" lists it, "countersign show ID" tells the code`, "data-dir", a.place.data)
 	}
 	return s.run(ctx)
 }
@@ -59,7 +63,7 @@ func (c *workerCommand) Run(g *global, given config.Credentials) error {
 // assemble checks what was given, before anything is made or claimed.
 func (c *workerCommand) assemble(g *global, given config.Credentials) (a assembly, err error) {
 	a = assembly{once: c.Once, grace: c.Grace, given: given}
-	if a.approveAll, err = c.check(); err != nil {
+	if a.approve, err = c.check(); err != nil {
 		return a, err
 	}
 	if c.WorkerID != nil {
@@ -70,6 +74,14 @@ func (c *workerCommand) assemble(g *global, given config.Credentials) (a assembl
 	}
 	if err := a.fromGlobal(g); err != nil {
 		return a, err
+	}
+	if c.Rules != "" {
+		if a.rulesFile, err = filepath.Abs(c.Rules); err != nil {
+			return a, &config.Invalid{Name: "--rules", Value: c.Rules, Expected: "expected the path of a file"}
+		}
+		if _, err := os.Stat(a.rulesFile); err != nil {
+			return a, &config.Invalid{Name: "--rules", Value: c.Rules, Expected: "expected a rule file that can be read: " + err.Error()}
+		}
 	}
 	if c.EnvironmentKey != "" {
 		a.given.EnvironmentKey = c.EnvironmentKey

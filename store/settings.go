@@ -76,3 +76,25 @@ func (s *Store) SetPaused(ctx context.Context, paused bool, until time.Time) err
 		return err
 	}))
 }
+
+// RulesInForce implements policy.KeptRules.
+func (s *Store) RulesInForce(file string) ([]byte, error) {
+	var text []byte
+	err := s.reading.QueryRowContext(context.Background(), `SELECT value FROM settings WHERE name = ?`, "rules "+file).Scan(&text)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if text == nil {
+		text = []byte{}
+	}
+	return text, s.explain("read the rules in", err)
+}
+
+// KeepRules implements policy.KeptRules.
+func (s *Store) KeepRules(file string, text []byte) error {
+	return s.explain("keep the rules in", s.writer.do(context.Background(), func(w *writer) error {
+		_, err := w.exec(`INSERT INTO settings (name, value) VALUES (?, ?)
+			ON CONFLICT (name) DO UPDATE SET value = excluded.value`, "rules "+file, string(text))
+		return err
+	}))
+}

@@ -18,6 +18,7 @@ import (
 	"countersign/assets"
 	"countersign/worker"
 	"countersign/worker/execute"
+	"countersign/worker/policy"
 )
 
 // Desk is what the window needs of the engines. *worker.Desk satisfies it.
@@ -49,6 +50,15 @@ type Transcript interface {
 	Close() error
 }
 
+// Rulebook is what the window needs of the operator's rules. Its methods may wait
+// for the disk.
+type Rulebook interface {
+	State() policy.RulesState
+	Accept(hash string) error
+	Try(id worker.HoldID, rule string) (policy.Explanation, error)
+	Add(id worker.HoldID, rule string) error
+}
+
 // Notifier shows a notification of the desktop's. It may block, for a bounded
 // time.
 type Notifier interface {
@@ -61,6 +71,7 @@ type Options struct {
 	Desk    Desk
 	History History
 
+	Rulebook Rulebook // nil: there are no rules to look at or to add to
 	Notifier Notifier // nil: the window's banner alone says what is to be said
 
 	// Quit ends the program now; running commands are stopped.

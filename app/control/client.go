@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"countersign/worker"
+	"countersign/worker/policy"
 )
 
 // Client speaks to the Countersign that runs for a data directory. Its methods
@@ -61,6 +62,35 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 // Approve approves a hold; code says what was looked at.
 func (c *Client) Approve(ctx context.Context, id worker.HoldID, code string) error {
 	return c.ask(ctx, "approve", intent{ID: id, Code: code})
+}
+
+// ApproveForSession approves a hold, and what is identical to it until its session
+// ends.
+func (c *Client) ApproveForSession(ctx context.Context, id worker.HoldID, code string) error {
+	return c.ask(ctx, "approve", intent{ID: id, Code: code, Session: true})
+}
+
+// Rules asks which rules are in force, and what waits to be seen.
+func (c *Client) Rules(ctx context.Context) (policy.RulesState, error) {
+	var s policy.RulesState
+	return s, c.do(ctx, http.MethodGet, "rules", nil, &s)
+}
+
+// AcceptRules puts a changed rule file into force; code is the beginning of its
+// hash, of eight digits at least.
+func (c *Client) AcceptRules(ctx context.Context, code string) error {
+	return c.ask(ctx, "accept", intent{Code: code})
+}
+
+// Grants asks for the grants in force.
+func (c *Client) Grants(ctx context.Context) ([]policy.Grant, error) {
+	var g []policy.Grant
+	return g, c.do(ctx, http.MethodGet, "grants", nil, &g)
+}
+
+// Revoke ends a grant.
+func (c *Client) Revoke(ctx context.Context, grant string) error {
+	return c.ask(ctx, "revoke", intent{Grant: grant})
 }
 
 // Decline declines a hold with words for the agent, which may be empty.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"countersign/worker"
+	"countersign/worker/policy"
 )
 
 // SocketName is the name of the socket in the data directory.
@@ -30,6 +31,15 @@ type Desk interface {
 	StopEverything()
 	Pause(until time.Time)
 	Resume()
+	ApproveForSession(id worker.HoldID, digest, by string) error
+	Grants() []policy.Grant
+	Revoke(grant string) error
+}
+
+// Rulebook is what is asked for of the operator's rules.
+type Rulebook interface {
+	State() policy.RulesState
+	Accept(hash string) error
 }
 
 // Status is what a running instance says about itself.
@@ -61,6 +71,8 @@ type intent struct {
 	Code    string        `json:"code,omitempty"`
 	Message string        `json:"message,omitempty"`
 	Until   time.Time     `json:"until,omitzero"`
+	Session bool          `json:"session,omitempty"` // approve for the session
+	Grant   string        `json:"grant,omitempty"`
 }
 
 // answer is the body of every answer to one.

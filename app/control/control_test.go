@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"countersign/worker"
+	"countersign/worker/policy"
 
 	"go.uber.org/goleak"
 )
@@ -45,6 +46,17 @@ func (d *fakeDesk) Snapshot() worker.Snapshot {
 func (d *fakeDesk) Approve(id worker.HoldID, digest, by string) error {
 	return d.note("approve %d %s by %s", id, digest, by)
 }
+func (d *fakeDesk) ApproveForSession(id worker.HoldID, digest, by string) error {
+	return d.note("approve %d %s for the session by %s", id, digest, by)
+}
+func (d *fakeDesk) Grants() []policy.Grant {
+	return []policy.Grant{{ID: "G1", Session: "s", Text: "make"}}
+}
+func (d *fakeDesk) Revoke(grant string) error { return d.note("revoke %s", grant) }
+func (d *fakeDesk) State() policy.RulesState {
+	return policy.RulesState{File: "/r", Pending: &policy.Change{Hash: digest, Diff: "+x"}}
+}
+func (d *fakeDesk) Accept(hash string) error { return d.note("accept rules %s", hash) }
 func (d *fakeDesk) Decline(id worker.HoldID, digest, words, by string) error {
 	return d.note("decline %d %s %q by %s", id, digest, words, by)
 }
@@ -102,7 +114,7 @@ func private0700(t *testing.T) string {
 func TestIntentsReachTheDesk(t *testing.T) {
 	desk := &fakeDesk{}
 	raised := false
-	c := serve(t, private0700(t), &Server{Desk: desk, Version: "v", Raise: func() { raised = true }})
+	c := serve(t, private0700(t), &Server{Desk: desk, Rules: desk, Version: "v", Raise: func() { raised = true }})
 	ctx := t.Context()
 	s, err := c.Status(ctx)
 	if err != nil || s.PID != os.Getpid() || !s.Window || s.Version != "v" || !s.Snapshot.Paused {
@@ -114,18 +126,30 @@ func TestIntentsReachTheDesk(t *testing.T) {
 	}
 	day := time.Date(2030, 1, 2, 0, 0, 0, 0, time.UTC)
 	for want, do := range map[string]func() error{
-		"approve 7 " + digest + " by operator (command line)":           func() error { return c.Approve(ctx, 7, Code(v)) },
-		"decline 7 " + digest + ` "not now" by operator (command line)`: func() error { return c.Decline(ctx, 7, "not now") },
-		"release 7":        func() error { return c.Release(ctx, 7) },
-		"stop 7":           func() error { return c.Stop(ctx, 7) },
-		"stop everything":  func() error { return c.StopAll(ctx) },
-		"pause 2030-01-02": func() error { return c.Pause(ctx, day) },
-		"pause 0001-01-01": func() error { return c.Pause(ctx, time.Time{}) },
-		"resume":           func() error { return c.Resume(ctx) },
+		"approve 7 " + digest + " by operator (command line)":                                  func() error { return c.Approve(ctx, 7, Code(v)) },
+		"decline 7 " + digest + ` "not now" by operator (command line)`:                        func() error { return c.Decline(ctx, 7, "not now") },
+		"approve 7 " + digest + " for the session by operator (command line), for the session": func() error { return c.ApproveForSession(ctx, 7, Code(v)) },
+		"accept rules 01234567": func() error { return c.AcceptRules(ctx, " 01234567") },
+		"revoke G1":             func() error { return c.Revoke(ctx, "G1") },
+		"release 7":             func() error { return c.Release(ctx, 7) },
+		"stop 7":                func() error { return c.Stop(ctx, 7) },
+		"stop everything":       func() error { return c.StopAll(ctx) },
+		"pause 2030-01-02":      func() error { return c.Pause(ctx, day) },
+		"pause 0001-01-01":      func() error { return c.Pause(ctx, time.Time{}) },
+		"resume":                func() error { return c.Resume(ctx) },
 	} {
 		if err := do(); err != nil || desk.last() != want {
 			t.Errorf("got %q, %v; want %q", desk.last(), err, want)
 		}
+	}
+	if r, err := c.Rules(ctx); err != nil || r.Pending == nil || r.Pending.Diff != "+x" {
+		t.Errorf("rules: %+v, %v", r, err)
+	}
+	if g, err := c.Grants(ctx); err != nil || len(g) != 1 || g[0].Text != "make" {
+		t.Errorf("grants: %+v, %v", g, err)
+	}
+	if err := c.Revoke(ctx, "G2"); err == nil {
+		t.Error("a grant that there is not was revoked")
 	}
 	if err := c.Raise(ctx); err != nil || !raised {
 		t.Errorf("raise: %v, raised %v", err, raised)

@@ -18,6 +18,7 @@ import (
 // Server answers on the control socket of a data directory.
 type Server struct {
 	Desk    Desk
+	Rules   Rulebook           // nil: there are none
 	Raise   func()             // brings the window to the front; nil where there is none
 	Tell    func(words string) // says something to the operator
 	Version string
@@ -59,6 +60,16 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		write(w, http.StatusOK, Status{PID: os.Getpid(), Window: s.Raise != nil, Version: s.Version, Snapshot: s.Desk.Snapshot()})
 	})
+	mux.HandleFunc("GET /rules", func(w http.ResponseWriter, _ *http.Request) {
+		if s.Rules == nil {
+			write(w, http.StatusConflict, answer{Error: errNoRules.Error()})
+			return
+		}
+		write(w, http.StatusOK, s.Rules.State())
+	})
+	mux.HandleFunc("GET /grants", func(w http.ResponseWriter, _ *http.Request) {
+		write(w, http.StatusOK, s.Desk.Grants())
+	})
 	for route, do := range map[string]func(intent) error{
 		"approve":  s.approve,
 		"decline":  s.decline,
@@ -68,6 +79,8 @@ func (s *Server) handler() http.Handler {
 		"pause":    func(in intent) error { s.Desk.Pause(in.Until); return nil },
 		"resume":   func(intent) error { s.Desk.Resume(); return nil },
 		"raise":    s.raise,
+		"accept":   s.accept,
+		"revoke":   s.revoke,
 	} {
 		mux.HandleFunc("POST /"+route, func(w http.ResponseWriter, r *http.Request) { s.take(w, r, route, do) })
 	}
@@ -100,7 +113,29 @@ func (s *Server) approve(in intent) error {
 	if err != nil {
 		return err
 	}
+	if in.Session {
+		return s.Desk.ApproveForSession(in.ID, digest, ByCommandLine+", for the session")
+	}
 	return s.Desk.Approve(in.ID, digest, ByCommandLine)
+}
+
+var errNoRules = errors.New("the Countersign that is running has no rules")
+
+// accept puts a changed rule file into force; the code says which.
+func (s *Server) accept(in intent) error {
+	if s.Rules == nil {
+		return errNoRules
+	}
+	return s.Rules.Accept(strings.ToLower(strings.TrimSpace(in.Code)))
+}
+
+func (s *Server) revoke(in intent) error {
+	for _, g := range s.Desk.Grants() {
+		if in.Grant != "" && g.ID == in.Grant {
+			return s.Desk.Revoke(g.ID)
+		}
+	}
+	return errors.New("there is no grant of this name; it may have ended")
 }
 
 // digest turns the code that was typed into the digest it stands for.

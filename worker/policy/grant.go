@@ -131,9 +131,19 @@ func (g *Grants) EndSession(connection, session string) error {
 	return g.drop(func(o Grant) bool { return o.Connection == connection && o.Session == session })
 }
 
-// EndLapsed ends the grants whose time is over.
+// unheard is how long a session may be silent before its grants end: nothing says
+// that it did.
+const unheard = 24 * time.Hour
+
+// EndLapsed ends the grants whose time is over, and those that nothing asked for
+// in a day.
 func (g *Grants) EndLapsed(now time.Time) error {
-	return g.drop(func(o Grant) bool { return !o.Until.IsZero() && !now.Before(o.Until) })
+	return g.drop(func(o Grant) bool {
+		if !o.Until.IsZero() {
+			return !now.Before(o.Until)
+		}
+		return now.Sub(o.Made) > unheard && now.Sub(o.Last) > unheard
+	})
 }
 
 func (g *Grants) drop(which func(Grant) bool) (err error) {

@@ -125,6 +125,9 @@ func (n *narrowing) text(name string, i Item) string {
 		}
 		fmt.Fprintf(&b, "env = [%s]\n", strings.Join(quoted, ", "))
 	}
+	if i.Cwd != "" {
+		fmt.Fprintf(&b, "cwd = %s\n", quote(i.Cwd))
+	}
 	return b.String() + connection(i)
 }
 

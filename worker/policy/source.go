@@ -69,6 +69,9 @@ type RulesState struct {
 // in force until Load.
 func NewSource(file string, kept KeptRules) *Source { return &Source{file: file, kept: kept} }
 
+// File is the name of the rule file.
+func (s *Source) File() string { return s.file }
+
 // Serve has a connection's book follow the source, from Load on.
 func (s *Source) Serve(connection string, b *Book, ctx Context) {
 	s.mu.Lock()
