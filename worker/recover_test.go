@@ -220,6 +220,10 @@ func TestADeclinedChangedItemIsStillDeclinedAfterARestart(t *testing.T) {
 		if !strings.Contains(string(last.Result), "126") {
 			t.Errorf("the other work's outcome was reported: %.120s", last.Result)
 		}
+		// What came first under the id was run.
+		if got := string(last.Result); strings.Contains(got, "Nothing was run") || !strings.Contains(got, "Nothing of this was run") {
+			t.Errorf("reported %.200s", got)
+		}
 	})
 }
 

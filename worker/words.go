@@ -49,6 +49,8 @@ func declinedWords(rec Hold) string {
 	switch {
 	case rec.Decision == Expired:
 		return "Declined: nobody answered in time. Nothing was run."
+	case rec.DecidedBy == ownName && rec.Words == errChangedWork.Error():
+		return "Declined by the worker: " + rec.Words + ". Nothing of this was run." // what came first under the id may have been
 	case rec.DecidedBy == ownName:
 		return "Declined by the worker: " + rec.Words + ". Nothing was run."
 	case rec.DecidedBy == policy.BuiltIn:

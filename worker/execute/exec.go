@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"countersign/worker/api/wire"
 )
@@ -195,7 +197,9 @@ func (r *Runner) stop(p process, ended <-chan ending) ending {
 	}
 }
 
-// outcome sums up an ended command.
+// outcome sums up an ended command. Why it did not end by itself is also said at
+// the end of its reported stderr: of a command that failed, an agent is shown
+// nothing else of ours.
 func (e ending) outcome(kept recording, limit time.Duration) Outcome {
 	o := Outcome{How: e.how, StdoutBytes: kept.printed[stdout], StderrBytes: kept.printed[stderr],
 		CutBytes: kept.cut, Head: kept.head}
@@ -203,30 +207,57 @@ func (e ending) outcome(kept recording, limit time.Duration) Outcome {
 	if e.err != nil {
 		o.Exit = 125
 	}
+	said := ""
 	switch {
 	case e.how == Ended && errors.Is(e.err, errHelperKilled):
 		o.How = Lost
-		o.note("Outcome unknown: it may have run wholly or partly. What it had started was stopped.")
-		kept.text[stderr] += "\n" + o.Reason + "\n" // what an agent gets to see
+		said = "Outcome unknown: it may have run wholly or partly. What it had started was stopped."
+		o.note(said)
 	case e.how == TimedOut:
 		o.Exit, o.Signal = 124, ""
+		said = fmt.Sprintf("the command ran into its time limit of %v and was stopped.", limit)
 		o.note(fmt.Sprintf("Stopped at its time limit of %v.", limit))
 	case e.how == Stopped:
 		if o.Exit == 0 { // it took the request to end for success
 			o.Exit = 143
 		}
 		o.Signal = ""
-		o.note("Stopped: " + e.reason + ".")
+		said = stoppedWords(e.reason)
+		o.note(stopReason(e.reason))
 	case o.Signal != "":
 		o.How = Signalled
+		said = "the command was ended by signal " + o.Signal + "."
 		o.note("Ended by " + o.Signal + ".")
 	}
 	if e.err != nil {
-		o.note(fmt.Sprintf("Its exit status is not known: %v.", e.err))
+		unknown := fmt.Sprintf("Its exit status is not known: %v.", e.err)
+		o.note(unknown)
+		if o.How != Lost {
+			said = strings.TrimSpace(said + " " + unknown)
+		}
+	}
+	if said != "" {
+		kept.text[stderr] = onOwnLine(kept.text[stderr], "Countersign: "+said)
 	}
 	o.Result = encode(wire.ExecResult{ExitCode: o.Exit, Stdout: kept.text[stdout], Stderr: kept.text[stderr],
 		TimedOut: e.how == TimedOut, Aborted: e.how == Stopped || o.How == Lost})
 	return o
+}
+
+// stoppedWords tells an agent why a command was stopped. The cause of a stop says
+// either that it was stopped and by whom, or what happened.
+func stoppedWords(cause string) string {
+	if by, ok := strings.CutPrefix(cause, "stopped "); ok {
+		return "the command was stopped " + by + "."
+	}
+	return "the command was stopped: " + cause + "."
+}
+
+// stopReason is the same for an operator, who reads it after the word "stopped".
+func stopReason(cause string) string {
+	cause = strings.TrimPrefix(cause, "stopped ")
+	first, size := utf8.DecodeRuneInString(cause)
+	return string(unicode.ToUpper(first)) + cause[size:] + "."
 }
 
 // tell says in an outcome what the command left running.

@@ -92,13 +92,44 @@ func TestASignalIs128AndItsNumber(t *testing.T) {
 	if res.Aborted || res.TimedOut {
 		t.Errorf("result %+v says that we ended it", res)
 	}
+	if res.Stderr != "Countersign: the command was ended by signal SIGSEGV.\n" {
+		t.Errorf("the agent is told %q", res.Stderr)
+	}
+}
+
+// An agent is shown of a failed command nothing but its exit and its stderr.
+func TestAnAgentIsToldWhyItsCommandWasStopped(t *testing.T) {
+	for cause, want := range map[string]struct{ agent, operator string }{
+		"stopped by the operator":                 {"the command was stopped by the operator.", "By the operator."},
+		"stopped because Countersign is quitting": {"the command was stopped because Countersign is quitting.", "Because Countersign is quitting."},
+		"the session stopped this work":           {"the command was stopped: the session stopped this work.", "The session stopped this work."},
+	} {
+		path := filepath.Join(t.TempDir(), "transcript")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		ended := make(chan Outcome, 1)
+		go func() { ended <- newRunner(t).Run(ctx, sh("printf oops >&2; echo ready; sleep 300"), path) }()
+		waitForLines(t, path, 1)
+		cancel(errors.New(cause))
+		o := <-ended
+		if res := result(t, o); res.Stderr != "oops\nCountersign: "+want.agent+"\n" || o.Reason != want.operator {
+			t.Errorf("%s: the agent is told %q, the operator %q", cause, res.Stderr, o.Reason)
+		}
+		if kept, err := os.ReadFile(path); err != nil || strings.Contains(string(kept), "Countersign") {
+			t.Errorf("the transcript has words that the command did not print: %q, %v", kept, err)
+		}
+		if o.StderrBytes != 4 {
+			t.Errorf("%d bytes are said to be printed to stderr", o.StderrBytes)
+		}
+	}
 }
 
 func TestTheTimeLimitIs124(t *testing.T) {
 	task := sh("echo begun; sleep 300")
 	task.TimeLimit = time.Second
 	o, res := run(t, newRunner(t), task)
-	if want := (wire.ExecResult{ExitCode: 124, Stdout: "begun\n", TimedOut: true}); res != want {
+	want := wire.ExecResult{ExitCode: 124, Stdout: "begun\n", TimedOut: true,
+		Stderr: "Countersign: the command ran into its time limit of 1s and was stopped.\n"}
+	if res != want {
 		t.Errorf("result %+v, want %+v", res, want)
 	}
 	if o.How != TimedOut || !strings.Contains(o.Reason, "1s") {
@@ -162,7 +193,7 @@ func TestAStopEndsEveryProcessOfTheCommand(t *testing.T) {
 func testAStopEndsEveryProcess(t *testing.T, change func(*Options)) {
 	o, pids := stopped(t, newRunner(t, change), "echo $$; sleep 300 & echo $!; sh -c 'sleep 300 & echo $!; wait' & wait", 3)
 	res := result(t, o)
-	if o.How != Stopped || res.ExitCode != 143 || !res.Aborted || !strings.Contains(o.Reason, "the session was stopped") {
+	if o.How != Stopped || res.ExitCode != 143 || !res.Aborted || !strings.Contains(o.Reason, "The session was stopped") {
 		t.Errorf("outcome %+v", o)
 	}
 	if o.Signal != "" {
