@@ -11,11 +11,18 @@ import (
 	"time"
 )
 
-// removed names what a command has no business with: our credentials, and the
-// ways to act as the operator on their desktop. A * stands for any ending.
+// removed names what a command has no business with: our credentials, the ways to
+// act as the operator on their desktop, and the functions that Bash exports, which
+// come before programs of their name: an approved ls has to be ls. A * stands for
+// any ending.
+//
+// BASH_ENV, ENV and PROMPT_COMMAND stay: a shell that is given a command with -c as
+// sh reads none of them, and the operator set them for the shells that do. We add
+// none, and an item that does is asked for.
 var removed = []string{
 	"MANAGED_AGENTS_*", "ANTHROPIC_*", "COUNTERSIGN_*",
 	"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_*", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK",
+	"BASH_FUNC_*",
 }
 
 // never names what cannot be passed on, whatever the configuration says.

@@ -5,6 +5,7 @@ package execute
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -63,6 +64,25 @@ func TestWhatIsPassedOnByConfigurationReachesACommandButNeverOurCredentials(t *t
 	}
 	if got := r.RemovedEnv(); !slices.Equal(got, []string{"MANAGED_AGENTS_API_KEY", "MANAGED_AGENTS_ENVIRONMENT_KEY"}) {
 		t.Errorf("RemovedEnv() = %v", got)
+	}
+}
+
+func TestAFunctionThatBashExportedIsNotRunInAProgramsPlace(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash")
+	}
+	for _, name := range []string{"BASH_FUNC_true%%", "BASH_FUNC_ls%%"} {
+		r := newRunner(t, func(o *Options) {
+			o.Shell = []string{bash, "-c"}
+			o.Env = func() []string { return append(slices.Clone(baseEnv), name+"=() {  echo not that program\n}") }
+		})
+		if _, res := run(t, r, sh("true; ls; declare -F")); res.Stdout != "" || res.ExitCode != 0 {
+			t.Errorf("%s: printed %q%q", name, res.Stdout, res.Stderr)
+		}
+		if !slices.Contains(r.RemovedEnv(), name) {
+			t.Errorf("RemovedEnv() = %v", r.RemovedEnv())
+		}
 	}
 }
 
