@@ -66,7 +66,8 @@ func (w *writer) open(h worker.Hold, reason string) (worker.HoldID, error) {
 		h.ID, asked(h.Item.Payload), head(output), h.Item.SessionID); err != nil {
 		return 0, err
 	}
-	return h.ID, w.enter(worker.Entry{Hold: h.ID, At: h.OpenedAt, Step: worker.StepClaimed, Reason: reason, Facts: h.Facts})
+	return h.ID, w.enter(worker.Entry{Hold: h.ID, At: h.OpenedAt, Step: worker.StepClaimed, Reason: reason, Facts: h.Facts},
+		evidence{Item: itemEvidence(h), Shown: shownEvidence(h.Digest, shown)})
 }
 
 // item is what a new hold has to know of its item.
@@ -182,7 +183,7 @@ func (w *writer) move(now record, m worker.Move) (record, error) {
 		if m.Outcome != nil || m.Step == worker.StepStarting {
 			return now, worker.ErrForbidden
 		}
-		return now, w.enter(worker.Entry{Hold: now.id, At: m.At, Step: m.Step, Reason: m.Reason, Facts: now.facts})
+		return now, w.enter(worker.Entry{Hold: now.id, At: m.At, Step: m.Step, Reason: m.Reason, Facts: now.facts}, evidence{})
 	}
 	next, err := now, error(nil)
 	next.facts = explicit(*m.Facts)
@@ -203,7 +204,8 @@ func (w *writer) move(now record, m worker.Move) (record, error) {
 	if !open {
 		return now, worker.ErrForbidden
 	}
-	if err := w.showAnew(now.id, facts, m); err != nil {
+	about, err := w.keep(now, facts, m)
+	if err != nil {
 		return now, err
 	}
 	if facts.Execution != now.facts.Execution {
@@ -211,26 +213,37 @@ func (w *writer) move(now record, m worker.Move) (record, error) {
 			return now, err
 		}
 	}
-	return next, w.enter(worker.Entry{Hold: now.id, At: m.At, Step: m.Step, Reason: m.Reason, Facts: facts})
+	return next, w.enter(worker.Entry{Hold: now.id, At: m.At, Step: m.Step, Reason: m.Reason, Facts: facts}, about)
 }
 
-// showAnew records what an item is shown with from then on, and what an operator
-// put in its place; the latter goes with the decision that it came with.
-func (w *writer) showAnew(id worker.HoldID, facts worker.Facts, m worker.Move) error {
+// keep records what comes with a step: what an item is shown with from then on,
+// and what an operator put in its place, which goes with their decision. It returns
+// the evidence of that and of the outcome.
+func (w *writer) keep(now record, facts worker.Facts, m worker.Move) (about evidence, err error) {
+	if m.Outcome != nil && now.outcome == nil { // else the first one stays
+		outcome, result, err := encodeOutcome(m.Outcome)
+		if err != nil {
+			return about, err
+		}
+		about.Outcome = outcomeEvidence(outcome.String, result)
+	}
 	if m.Shown != nil {
 		shown, err := encodeShown(*m.Shown)
 		if err != nil {
-			return err
+			return about, err
 		}
-		if _, err := w.exec(`UPDATE holds SET shown = ?, digest = ? WHERE id = ?`, shown, m.Digest, id); err != nil {
-			return err
+		about.Shown = shownEvidence(m.Digest, shown)
+		if _, err := w.exec(`UPDATE holds SET shown = ?, digest = ? WHERE id = ?`, shown, m.Digest, now.id); err != nil {
+			return about, err
 		}
 	}
-	if m.Edited == nil && facts.Decision != worker.Undecided {
-		return nil
+	if m.Edited != nil {
+		about.Edited = fields(string(m.Edited))
+	} else if facts.Decision != worker.Undecided {
+		return about, nil
 	}
-	_, err := w.exec(`UPDATE holds SET edited = ? WHERE id = ? AND edited IS NOT ?`, []byte(m.Edited), id, []byte(m.Edited))
-	return err
+	_, err = w.exec(`UPDATE holds SET edited = ? WHERE id = ? AND edited IS NOT ?`, []byte(m.Edited), now.id, []byte(m.Edited))
+	return about, err
 }
 
 // status is the accept status of a hold, for the history's filter.
@@ -325,15 +338,6 @@ func (w *writer) restateOthers(of record) error {
 		}
 	}
 	return nil
-}
-
-func (w *writer) enter(e worker.Entry) error {
-	_, err := w.exec(`INSERT INTO entries (hold, at, step, reason,
-		decision, decided_by, words, acceptance, refusal, execution, delivery, closed)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, e.Hold, micros(e.At), e.Step, e.Reason,
-		e.Facts.Decision, e.Facts.DecidedBy, e.Facts.Words, e.Facts.Acceptance, e.Facts.Refusal,
-		e.Facts.Execution, e.Facts.Delivery, e.Facts.Closed)
-	return err
 }
 
 // explicit spells out the facts that a zero value leaves unsaid.

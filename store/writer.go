@@ -19,6 +19,7 @@ const maxBatch = 64
 type writer struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt // by text; used by the goroutine only
+	head  []byte               // hash of the newest entry; nil: not known. The goroutine's too
 
 	mu     sync.RWMutex // held for reading while a step is put into queue
 	closed bool
@@ -155,6 +156,7 @@ func (w *writer) transact(changes func() error) error {
 		// After a full disk SQLite may have rolled back by itself: then this fails,
 		// and that is as good.
 		_, _ = w.exec("ROLLBACK")
+		w.head = nil
 		return err
 	}
 	w.commits.Add(1)
@@ -171,6 +173,7 @@ func (w *writer) attempt(s *step) (answer, lost error) {
 		return nil, err
 	}
 	if answer = s.change(w); answer != nil {
+		w.head = nil
 		if _, err := w.exec("ROLLBACK TO step"); err != nil {
 			return nil, errors.Join(answer, err)
 		}
