@@ -166,6 +166,9 @@ func (s *station) engine(ctx context.Context, c config.Connection, keeper *execu
 		Env: s.env, PassEnv: s.config.Environment.Pass, RemoveEnv: s.config.Environment.Remove,
 		Grace: s.config.Limits.StopGrace, ReportLimit: s.config.Limits.ReportBytes, TranscriptLimit: int64(s.config.Limits.TranscriptBytes),
 		ReadLimit: int64(s.config.Limits.ReadBytes), ListLimit: s.config.Limits.ListEntries,
+		Hidden: func(t execute.Task, rel string) bool {
+			return book.Rules().Hidden(policy.Item{Task: t, Connection: c.Name}, rel)
+		},
 	})
 	if err != nil {
 		return nil, err

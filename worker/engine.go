@@ -42,6 +42,8 @@ type Runner interface {
 	// Fingerprint takes the fingerprints of the files that a task names, of which
 	// named are those of a command.
 	Fingerprint(ctx context.Context, t execute.Task, named []string) []execute.Fingerprint
+	// Preview says what a task would meet on the disk now.
+	Preview(ctx context.Context, t execute.Task) execute.Preview
 	// Run does the task and returns when nothing of it is left. A cancelled
 	// context stops it; the cause says why.
 	Run(ctx context.Context, t execute.Task, transcript string) execute.Outcome

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -96,6 +97,16 @@ func (e *Engine) ApproveEdited(id HoldID, digest string, payload json.RawMessage
 		return fmt.Errorf("the edited text is denied by %s: %s", why.By, why.Reason)
 	}
 	return e.decideFor(id, digest, answer{decision: Approved, by: by + ", edited", words: editedWords, edited: payload, task: task})
+}
+
+// Preview says what a hold's item would meet on the disk now: the difference that
+// a write would make, what a read would read. It waits for the disk.
+func (e *Engine) Preview(ctx context.Context, id HoldID) (execute.Preview, error) {
+	item, err := e.Asked(id)
+	if err != nil {
+		return execute.Preview{}, err
+	}
+	return e.cfg.Runner.Preview(ctx, item.Task), nil
 }
 
 // NarrowRule writes a rule, as TOML, that allows what a hold asks for and little

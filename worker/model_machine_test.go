@@ -290,6 +290,8 @@ func (j mortal) commit(write func() error) error {
 // their items say, and are gone with a kill.
 func (l *life) Fingerprint(context.Context, execute.Task, []string) []execute.Fingerprint { return nil }
 
+func (l *life) Preview(context.Context, execute.Task) execute.Preview { return execute.Preview{} }
+
 func (l *life) Dir() string                { return "/work" }
 func (l *life) Usable() error              { return nil }
 func (l *life) Check(t execute.Task) error { return nil }

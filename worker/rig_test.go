@@ -175,6 +175,8 @@ func (r *tools) Fingerprint(context.Context, execute.Task, []string) []execute.F
 	return slices.Clone(r.files)
 }
 
+func (r *tools) Preview(context.Context, execute.Task) execute.Preview { return execute.Preview{} }
+
 func (r *tools) Dir() string { return "/work" }
 
 func (r *tools) Usable() error {

@@ -1,10 +1,12 @@
 package worker
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"time"
 
+	"countersign/worker/execute"
 	"countersign/worker/policy"
 )
 
@@ -168,6 +170,12 @@ func (d *Desk) Release(id HoldID) error {
 // Stop is Engine.Stop.
 func (d *Desk) Stop(id HoldID) error {
 	return d.route(func(e *Engine) error { return e.Stop(id) })
+}
+
+// Preview is Engine.Preview.
+func (d *Desk) Preview(ctx context.Context, id HoldID) (p execute.Preview, err error) {
+	err = d.route(func(e *Engine) (err error) { p, err = e.Preview(ctx, id); return err })
+	return p, err
 }
 
 // NarrowRule is Engine.NarrowRule.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"countersign/worker"
+	"countersign/worker/execute"
 	"countersign/worker/policy"
 )
 
@@ -68,6 +69,16 @@ func (c *Client) Approve(ctx context.Context, id worker.HoldID, code string) err
 // ends.
 func (c *Client) ApproveForSession(ctx context.Context, id worker.HoldID, code string) error {
 	return c.ask(ctx, "approve", intent{ID: id, Code: code, Session: true})
+}
+
+// Preview asks what an item that waits would meet on the disk now.
+func (c *Client) Preview(ctx context.Context, id worker.HoldID) (execute.Preview, error) {
+	var p execute.Preview
+	body, err := json.Marshal(intent{ID: id})
+	if err != nil {
+		return p, err
+	}
+	return p, c.do(ctx, http.MethodPost, "preview", body, &p)
 }
 
 // Rules asks which rules are in force, and what waits to be seen.

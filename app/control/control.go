@@ -4,9 +4,11 @@
 package control
 
 import (
+	"context"
 	"time"
 
 	"countersign/worker"
+	"countersign/worker/execute"
 	"countersign/worker/policy"
 )
 
@@ -32,6 +34,7 @@ type Desk interface {
 	Pause(until time.Time)
 	Resume()
 	ApproveForSession(id worker.HoldID, digest, by string) error
+	Preview(ctx context.Context, id worker.HoldID) (execute.Preview, error)
 	Grants() []policy.Grant
 	Revoke(grant string) error
 }

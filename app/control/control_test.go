@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"countersign/worker"
+	"countersign/worker/execute"
 	"countersign/worker/policy"
 
 	"go.uber.org/goleak"
@@ -48,6 +49,12 @@ func (d *fakeDesk) Approve(id worker.HoldID, digest, by string) error {
 }
 func (d *fakeDesk) ApproveForSession(id worker.HoldID, digest, by string) error {
 	return d.note("approve %d %s for the session by %s", id, digest, by)
+}
+func (d *fakeDesk) Preview(_ context.Context, id worker.HoldID) (execute.Preview, error) {
+	if id != 7 {
+		return execute.Preview{}, worker.ErrNoHold
+	}
+	return execute.Preview{Kind: "write", Fails: "is a directory"}, nil
 }
 func (d *fakeDesk) Grants() []policy.Grant {
 	return []policy.Grant{{ID: "G1", Session: "s", Text: "make"}}
@@ -147,6 +154,12 @@ func TestIntentsReachTheDesk(t *testing.T) {
 	}
 	if g, err := c.Grants(ctx); err != nil || len(g) != 1 || g[0].Text != "make" {
 		t.Errorf("grants: %+v, %v", g, err)
+	}
+	if p, err := c.Preview(ctx, 7); err != nil || p.Fails != "is a directory" {
+		t.Errorf("preview: %+v, %v", p, err)
+	}
+	if _, err := c.Preview(ctx, 8); err == nil || err.Error() != worker.ErrNoHold.Error() {
+		t.Errorf("preview of another: %v", err)
 	}
 	if err := c.Revoke(ctx, "G2"); err == nil {
 		t.Error("a grant that there is not was revoked")

@@ -67,6 +67,7 @@ func (s *Server) handler() http.Handler {
 		}
 		write(w, http.StatusOK, s.Rules.State())
 	})
+	mux.HandleFunc("POST /preview", s.preview)
 	mux.HandleFunc("GET /grants", func(w http.ResponseWriter, _ *http.Request) {
 		write(w, http.StatusOK, s.Desk.Grants())
 	})
@@ -117,6 +118,23 @@ func (s *Server) approve(in intent) error {
 		return s.Desk.ApproveForSession(in.ID, digest, ByCommandLine+", for the session")
 	}
 	return s.Desk.Approve(in.ID, digest, ByCommandLine)
+}
+
+// preview looks at the disk for an item that waits.
+func (s *Server) preview(w http.ResponseWriter, r *http.Request) {
+	var in intent
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&in); err != nil {
+		write(w, http.StatusBadRequest, answer{Error: "the request could not be read"})
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), 10*time.Second)
+	defer cancel()
+	p, err := s.Desk.Preview(ctx, in.ID)
+	if err != nil {
+		write(w, http.StatusConflict, answer{Error: err.Error()})
+		return
+	}
+	write(w, http.StatusOK, p)
 }
 
 var errNoRules = errors.New("the Countersign that is running has no rules")
