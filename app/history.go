@@ -20,9 +20,14 @@ import (
 	"countersign/worker/safetext"
 )
 
-// historyCommand prints what was ever held, newest first. It reads the database
-// itself, so it works whether or not Countersign runs.
+// historyCommand is about what was ever held. It reads the database itself, so it
+// works whether or not Countersign runs.
 type historyCommand struct {
+	List   historyList   `cmd:"" default:"withargs" help:"List it, newest first (what \"countersign history\" alone does)."`
+	Verify historyVerify `cmd:"" help:"Check that nobody changed the journal behind Countersign's back."`
+}
+
+type historyList struct {
 	Search  string `help:"Words, or their beginnings, in command, path, output or session." placeholder:"Q"`
 	Session string `help:"Only this session." placeholder:"S"`
 	Outcome string `help:"Only this accept status, such as \"Reported\" or \"Declined\"." placeholder:"O"`
@@ -33,7 +38,7 @@ type historyCommand struct {
 }
 
 // Run implements the command.
-func (c *historyCommand) Run(g *global) error {
+func (c *historyList) Run(g *global) error {
 	q, err := c.query(time.Now())
 	if err != nil {
 		return err
@@ -91,7 +96,7 @@ func withHistory(ctx context.Context, p place, fn func(*store.Store) error) erro
 	return errors.Join(fn(s), s.Close())
 }
 
-func (c *historyCommand) query(now time.Time) (q worker.HistoryQuery, err error) {
+func (c *historyList) query(now time.Time) (q worker.HistoryQuery, err error) {
 	if err := config.IntWithin(c.Limit, 1, 1_000_000); err != nil {
 		return q, &config.Invalid{Name: "--limit", Value: fmt.Sprint(c.Limit), Expected: err.Error()}
 	}

@@ -10,6 +10,7 @@ import (
 	"countersign/app/control"
 	"countersign/worker"
 	"countersign/worker/execute"
+	"countersign/worker/policy"
 )
 
 // nasty is what an agent may send to take over a terminal or a reader.
@@ -48,7 +49,20 @@ func TestWhatAnAgentWroteIsPrintedSafely(t *testing.T) {
 	if err := writeStatus(&ps, status, "countersign"); err != nil {
 		t.Fatal(err)
 	}
-	writeView(&show, view, "countersign")
+	view.Changed, view.Grantable = true, true
+	view.Steps = append(view.Steps, worker.Entry{Step: worker.StepChanged, Reason: "changed: \x1b"})
+	view.Edited = json.RawMessage(`{"command":"ls \\u001b"}`)
+	view.Shown = worker.Shown{
+		Explanation: policy.Explanation{Verdict: policy.Ask, Reason: "\x1bwhy", Parts: []policy.Part{{Text: "rm\x1b\u202E", Verdict: policy.Ask, Reason: "\x1b"}}},
+		Files:       []execute.Fingerprint{{Path: "x\x1b.sh", State: execute.StateRegular, SHA256: "0123456789abcdef"}},
+	}
+	disk := execute.Preview{Kind: "write", Fails: "is \x1b", Leads: "\x1b", Diff: execute.Diff{Hunks: []execute.Hunk{{Lines: []execute.DiffLine{{Op: execute.Added, Text: "\x1b\u202Eline"}}}}}}
+	writeView(&show, view, &disk, "countersign")
+	for _, want := range []string{"\n  ask    rm", "\n  │ + ", "It was approved, and then changed", "x‹ESC›.sh", "--session", "What ran instead"} {
+		if !strings.Contains(show.String(), want) {
+			t.Errorf("%q is not in %s", want, show.String())
+		}
+	}
 	holds := []worker.Hold{view.Hold}
 	for _, err := range []error{writeHistory(&history, holds), writeCSV(&csv, holds), writeJSONLines(&lines, holds)} {
 		if err != nil {
@@ -79,7 +93,7 @@ func TestWhatAnAgentWroteIsPrintedSafely(t *testing.T) {
 
 func TestShowDrawsTheWholeCommandAndTheCodeThatApprovesIt(t *testing.T) {
 	var out bytes.Buffer
-	writeView(&out, worker.View{Hold: nastyHold(), Word: worker.WordWaiting}, "countersign")
+	writeView(&out, worker.View{Hold: nastyHold(), Word: worker.WordWaiting}, nil, "countersign")
 	for _, want := range []string{"\n  │ rm -rf x\n", "countersign approve 7 01234567\n", "work directory  /w\n", "environment     E="} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in %s", want, out.String())

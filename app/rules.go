@@ -36,6 +36,7 @@ type rulesCommand struct {
 	Accept  rulesAccept  `cmd:"" help:"Put a changed rule file into force."`
 	Grants  rulesGrants  `cmd:"" help:"What was approved for a session or for a while, and is still in force."`
 	Revoke  rulesRevoke  `cmd:"" help:"End a grant."`
+	Shipped rulesShipped `cmd:"" help:"Print a set of rules to begin with; none of them is in force unless you add it."`
 	Suggest rulesSuggest `cmd:"" help:"Rules for what was approved by hand again and again, to be looked at and added."`
 }
 

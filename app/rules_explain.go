@@ -149,20 +149,30 @@ func (x explained) write(w io.Writer) {
 	if x.item.Kind == wire.KindExec {
 		block(w, "command", x.item.Command)
 	}
+	writeParts(w, x.Parts)
+	writeRisks(w, x.risks)
+}
+
+// writeParts draws what an item is taken apart into, each part with its verdict.
+func writeParts(w io.Writer, parts []policy.Part) {
 	fmt.Fprintln(w, "\nparts")
 	inside := false
-	for _, p := range x.Parts {
+	for _, p := range parts {
 		if p.Inner && !inside {
 			inside = true
 			fmt.Fprintln(w, "  inside them")
 		}
 		writePart(w, p)
 	}
-	if len(x.risks) > 0 {
-		fmt.Fprintln(w, "\nmarks")
-		for _, r := range x.risks {
-			fmt.Fprintf(w, "  %s: %s\n", r.Mark, safetext.Line(r.Reason))
-		}
+}
+
+func writeRisks(w io.Writer, risks []policy.Risk) {
+	if len(risks) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nmarks")
+	for _, r := range risks {
+		fmt.Fprintf(w, "  %s: %s\n", r.Mark, safetext.Line(r.Reason))
 	}
 }
 

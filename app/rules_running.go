@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"countersign/app/control"
+	"countersign/assets"
 	"countersign/worker/policy"
 	"countersign/worker/safetext"
 )
@@ -18,6 +19,20 @@ type rulesPending struct{}
 
 type rulesAccept struct {
 	Code string `arg:"" help:"The code that pending tells: it stands for exactly the change that was shown."`
+}
+
+type rulesShipped struct {
+	Set string `arg:"" enum:"starter,developer" help:"starter: looking around. developer: tests and builds, which run what is in the work directory."`
+}
+
+// Run implements the command.
+func (c *rulesShipped) Run() error {
+	text, err := assets.Rules(c.Set)
+	if err != nil {
+		return err
+	}
+	_, err = os.Stdout.Write(text)
+	return err
 }
 
 type rulesGrants struct {

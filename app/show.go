@@ -15,6 +15,7 @@ import (
 	"countersign/worker"
 	"countersign/worker/api/wire"
 	"countersign/worker/execute"
+	"countersign/worker/policy"
 	"countersign/worker/safetext"
 )
 
@@ -32,7 +33,7 @@ func (c *showCommand) Run(g *global) error {
 			return err
 		}
 		if v, ok := s.Find(c.ID); ok {
-			writeView(os.Stdout, v, g.self())
+			writeView(os.Stdout, v, onDisk(ctx, client, v), g.self())
 			return nil
 		}
 		p, placeErr := g.place()
@@ -46,9 +47,22 @@ func (c *showCommand) Run(g *global) error {
 		if err != nil {
 			return unheld("show", c.ID, err)
 		}
-		writeView(os.Stdout, v, "")
+		writeView(os.Stdout, v, nil, "")
 		return nil
 	})
+}
+
+// onDisk asks what an item that waits would meet on the disk. nil where that is
+// over, or cannot be told: the decision goes without.
+func onDisk(ctx context.Context, client *control.Client, v worker.View) *execute.Preview {
+	if v.Decision != worker.Undecided {
+		return nil
+	}
+	p, err := client.Preview(ctx, v.ID)
+	if err != nil {
+		return nil
+	}
+	return &p
 }
 
 // past reads an item from the history, as it was left.
@@ -73,8 +87,8 @@ func unheld(command string, id worker.HoldID, err error) error {
 }
 
 // writeView draws one item whole, as a decision needs it. self is how the
-// instance that holds it is asked; "" where none does.
-func writeView(w io.Writer, v worker.View, self string) {
+// instance that holds it is asked; "" where none does. onDisk may be nil.
+func writeView(w io.Writer, v worker.View, onDisk *execute.Preview, self string) {
 	line := func(name, value string) {
 		if value != "" {
 			fmt.Fprintf(w, "%-15s %s\n", name, safetext.Line(value))
@@ -100,6 +114,10 @@ func writeView(w io.Writer, v worker.View, self string) {
 		block(w, "payload", string(v.Item.Payload))
 	} else {
 		writeTask(w, line, t)
+		writeWhy(w, v, t)
+	}
+	if onDisk != nil {
+		writeOnDisk(w, *onDisk)
 	}
 	if v.Outcome != nil {
 		fmt.Fprintln(w)
@@ -111,6 +129,9 @@ func writeView(w io.Writer, v worker.View, self string) {
 	}
 	if self != "" && v.Decision == worker.Undecided && err == nil {
 		fmt.Fprintf(w, "\nTo approve exactly this:  %s approve %d %s\n", self, v.ID, control.Code(v))
+		if v.Grantable {
+			fmt.Fprintf(w, "  and for its session:    %s approve %d %s --session\n", self, v.ID, control.Code(v))
+		}
 		fmt.Fprintf(w, "To decline it:            %s decline %d --message \"why\"\n", self, v.ID)
 	}
 }
@@ -135,6 +156,60 @@ func writeOutcome(w io.Writer, line func(name, value string), v worker.View) {
 	if o.Head != "" {
 		lines := strings.SplitN(o.Head, "\n", headLines+1)
 		block(w, "its output begins", strings.Join(lines[:min(len(lines), headLines)], "\n"))
+	}
+}
+
+// writeWhy says why an item is asked for, or was decided: part by part, with the
+// marks, the files that it names, and what was put in its place.
+func writeWhy(w io.Writer, v worker.View, t execute.Task) {
+	if v.Changed {
+		changed := ""
+		for _, e := range v.Steps {
+			if e.Step == worker.StepChanged {
+				changed = e.Reason
+			}
+		}
+		fmt.Fprintf(w, "\nIt was approved, and then %s\n", safetext.Line(changed))
+	}
+	if e := v.Shown.Explanation; len(e.Parts) > 0 {
+		fmt.Fprintf(w, "\n%-15s %s: %s\n", "verdict", e.Verdict, safetext.Line(e.Reason))
+		writeParts(w, e.Parts)
+	}
+	writeRisks(w, policy.Risks(t))
+	if len(v.Shown.Files) > 0 {
+		fmt.Fprintln(w, "\nfiles it names, as they were when it was shown")
+		for _, f := range v.Shown.Files {
+			fmt.Fprintf(w, "  %s  %s\n", safetext.Line(f.Path), joinNonEmpty(" ", f.State, f.SHA256[:min(12, len(f.SHA256))]))
+		}
+	}
+	if v.Edited == nil {
+		return
+	}
+	if ran, err := execute.Decode(v.Item.Kind, v.Edited); err == nil {
+		fmt.Fprintln(w, "\nThe operator changed it. What ran instead:")
+		if ran.Kind == wire.KindExec {
+			block(w, "command", ran.Command)
+		} else {
+			block(w, "content", ran.Content)
+		}
+	}
+}
+
+// writeOnDisk says what an item would meet on the disk.
+func writeOnDisk(w io.Writer, p execute.Preview) {
+	words := p.Words()
+	if len(words) == 0 && len(p.Diff.Hunks) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\non the disk now")
+	for _, sentence := range words {
+		fmt.Fprintf(w, "  %s\n", safetext.Line(sentence))
+	}
+	for _, h := range p.Diff.Hunks {
+		fmt.Fprintf(w, "\n  @@ line %d → line %d\n", h.OldLine, h.NewLine)
+		for _, l := range h.Lines {
+			fmt.Fprintf(w, "  │ %c %s\n", l.Op, safetext.Line(l.Text))
+		}
 	}
 }
 
