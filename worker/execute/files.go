@@ -29,30 +29,11 @@ func fileDone(result json.RawMessage) Outcome { return Outcome{How: Ended, Resul
 
 // read returns a regular file's text.
 func (r *Runner) read(root *os.Root, t Task) Outcome {
-	name := filepath.FromSlash(inRoot(t.Path))
-	// Before it is opened, since to open a device can have an effect; and again
-	// after, since it may have been swapped.
-	info, err := root.Stat(name)
-	if err != nil {
-		return fileFailed("Cannot read %q: it %s.", t.Path, explain(err))
-	}
-	if what := notRegular(info.Mode()); what != "" {
-		return fileFailed("Cannot read %q: it is %s.", t.Path, what)
-	}
-	f, err := root.OpenFile(name, os.O_RDONLY|openNonblock, 0)
-	if err != nil {
-		return fileFailed("Cannot read %q: it %s.", t.Path, explain(err))
+	f, _, why := r.openToRead(root, t.Path)
+	if why != "" {
+		return fileFailed("Cannot read %q: it %s.", t.Path, why)
 	}
 	defer f.Close()
-	if info, err = f.Stat(); err != nil {
-		return fileFailed("Cannot read %q: it %s.", t.Path, explain(err))
-	}
-	if what := notRegular(info.Mode()); what != "" {
-		return fileFailed("Cannot read %q: it is %s.", t.Path, what)
-	}
-	if info.Size() > r.o.ReadLimit {
-		return fileFailed("Cannot read %q: it has %d bytes, and at most %d can be read at once.", t.Path, info.Size(), r.o.ReadLimit)
-	}
 	data, err := readAtMost(f, r.o.ReadLimit)
 	if err != nil && int64(len(data)) > r.o.ReadLimit {
 		return fileFailed("Cannot read %q: it has more than the %d bytes that can be read at once.", t.Path, r.o.ReadLimit)
@@ -63,6 +44,46 @@ func (r *Runner) read(root *os.Root, t Task) Outcome {
 	o := fileDone(encode(each(data)))
 	o.Head = validPrefix(data, headLimit)
 	return o
+}
+
+// openToRead opens a regular file that is not too large to read, or says why it
+// cannot be read. It never waits for another program.
+func (r *Runner) openToRead(root *os.Root, path string) (f *os.File, info fs.FileInfo, why string) {
+	f, info, why = openRegular(root, filepath.FromSlash(inRoot(path)))
+	if why == "" && info.Size() > r.o.ReadLimit {
+		f.Close()
+		return nil, info, fmt.Sprintf("has %d bytes, and at most %d can be read at once", info.Size(), r.o.ReadLimit)
+	}
+	return f, info, why
+}
+
+// openRegular opens a regular file to be read, or says why not. info is nil only
+// if nothing is known of what is there.
+func openRegular(root *os.Root, name string) (f *os.File, info fs.FileInfo, why string) {
+	// Before it is opened, since to open a device can have an effect; and again
+	// after, since it may have been swapped.
+	info, err := root.Stat(name)
+	if err != nil {
+		return nil, nil, explain(err)
+	}
+	if what := notRegular(info.Mode()); what != "" {
+		return nil, info, "is " + what
+	}
+	f, err = root.OpenFile(name, os.O_RDONLY|openNonblock, 0)
+	if err != nil {
+		return nil, info, explain(err)
+	}
+	info, err = f.Stat()
+	if err != nil {
+		why = explain(err)
+	} else if what := notRegular(info.Mode()); what != "" {
+		why = "is " + what
+	}
+	if why != "" {
+		f.Close()
+		return nil, info, why
+	}
+	return f, info, ""
 }
 
 // notRegular says what a file is that is not a regular one, else "".
@@ -84,37 +105,61 @@ func notRegular(mode fs.FileMode) string {
 
 // write replaces or makes a file: wholly or not at all.
 func (r *Runner) write(root *os.Root, t Task) Outcome {
-	failed := func(why string) Outcome {
-		return fileFailed("Cannot write %q: it %s. Nothing was written.", t.Path, why)
+	d := findDestination(root, t.Path)
+	if d.why != "" {
+		return fileFailed("Cannot write %q: it %s. Nothing was written.", t.Path, d.why)
 	}
-	name := inRoot(t.Path)
-	if name == "." || strings.HasSuffix(name, "/") {
-		return failed("is a directory")
+	if d.old == nil {
+		if err := root.MkdirAll(dirOf(d.name), 0o777); err != nil {
+			return fileFailed("Cannot write %q: its directory %s. Nothing was written.", t.Path, explain(err))
+		}
 	}
-	name, err := followLinks(root, filepath.FromSlash(name))
+	if err := replace(root, d.name, t.Content, d.old); err != nil {
+		return fileFailed("Cannot write %q: it %s. Nothing was written.", t.Path, explain(err))
+	}
+	o := fileDone(encode(wire.OK{OK: true}))
+	if n := linkCount(d.old); n > 1 {
+		o.note(fmt.Sprintf("The file had %d names (hard links); the others keep the old content.", n))
+	}
+	return o
+}
+
+// destination is what a write meets.
+type destination struct {
+	name string      // of the file, where its links lead
+	old  fs.FileInfo // nil if there is none
+	why  string      // why it cannot be written, if that is known beforehand
+}
+
+// findDestination looks at what is at a path, without effects.
+func findDestination(root *os.Root, path string) (d destination) {
+	d.name = inRoot(path)
+	if d.name == "." || strings.HasSuffix(d.name, "/") {
+		d.why = "is a directory"
+		return d
+	}
+	name, err := followLinks(root, filepath.FromSlash(d.name))
 	if err != nil {
-		return failed(explain(err))
+		d.why = explain(err)
+		return d
 	}
+	d.name = name
 	old, err := root.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		old = nil
-		if err := root.MkdirAll(dirOf(name), 0o777); err != nil {
-			return fileFailed("Cannot write %q: its directory %s. Nothing was written.", t.Path, explain(err))
-		}
+		return d
 	case err != nil:
-		return failed(explain(err))
+		d.why = explain(err)
+		return d
 	case !old.Mode().IsRegular():
-		return failed("is " + notRegular(old.Mode()))
+		d.why = "is " + notRegular(old.Mode())
 	default:
 		if err := mayWrite(root, name); err != nil {
-			return failed(explain(err))
+			d.why = explain(err)
 		}
 	}
-	if err := replace(root, name, t.Content, old); err != nil {
-		return failed(explain(err))
-	}
-	return fileDone(encode(wire.OK{OK: true}))
+	d.old = old
+	return d
 }
 
 // followLinks returns the name of the file that a link stands for, so that the

@@ -20,13 +20,13 @@ const countFactor = 20
 // list returns every file below a path, relative to the root and sorted. Links
 // to files are files; links to directories are not followed.
 func (r *Runner) list(ctx context.Context, root *os.Root, t Task) Outcome {
-	l := lister{ctx: ctx, root: root, limit: r.o.ListLimit, files: []string{}}
+	l := r.lister(ctx, root, t)
 	err := l.start(inRoot(t.Path))
 	switch {
 	case ctx.Err() != nil:
 		return fileFailed("The list of %q was stopped: %s.", t.Path, cause(ctx))
 	case errors.Is(err, errTooMany):
-		return fileFailed("Cannot list %q: there are more than %d files or directories, and at most %d can be listed. List a directory below it.", t.Path, l.limit*countFactor, l.limit)
+		return fileFailed("Cannot list %q: there are more than %d files or directories, and at most %d can be listed. List a directory below it.", t.Path, l.most, l.limit)
 	case err != nil:
 		return fileFailed("Cannot list %q: it %s.", t.Path, explain(err))
 	case l.count > l.limit:
@@ -38,6 +38,9 @@ func (r *Runner) list(ctx context.Context, root *os.Root, t Task) Outcome {
 	if l.unreadable > 0 {
 		o.note(fmt.Sprintf("Directories below %q that could not be read are not in the list: %d.", t.Path, l.unreadable))
 	}
+	if l.hidden > 0 {
+		o.note(fmt.Sprintf("Files and directories below %q that the rules leave out of a list: %d.", t.Path, l.hidden))
+	}
 	return o
 }
 
@@ -47,11 +50,23 @@ var errTooMany = errors.New("too many files")
 type lister struct {
 	ctx        context.Context
 	root       *os.Root
+	hides      func(rel string) bool // what is left out
 	limit      int
+	most       int      // what is counted, at most
 	files      []string // at most limit
 	count      int      // found, also those above the limit
 	dirs       []string // still to be read
 	unreadable int      // directories
+	hidden     int      // files and directories
+}
+
+func (r *Runner) lister(ctx context.Context, root *os.Root, t Task) lister {
+	l := lister{ctx: ctx, root: root, limit: r.o.ListLimit, most: r.o.ListLimit * countFactor, files: []string{}}
+	l.hides = func(string) bool { return false }
+	if r.o.Hidden != nil {
+		l.hides = func(rel string) bool { return r.o.Hidden(t, rel) }
+	}
+	return l
 }
 
 func (l *lister) start(name string) error {
@@ -136,8 +151,12 @@ func (l *lister) skip(err error, top bool) error {
 
 func (l *lister) entry(name string, mode fs.FileMode) error {
 	if mode.IsDir() {
-		if len(l.dirs) > l.limit*countFactor {
+		if len(l.dirs) > l.most {
 			return errTooMany
+		}
+		if l.hides(name) {
+			l.hidden++
+			return nil
 		}
 		l.dirs = append(l.dirs, name)
 		return nil
@@ -156,7 +175,11 @@ func (l *lister) add(name string, mode fs.FileMode) error {
 	if !mode.IsRegular() {
 		return nil
 	}
-	if l.count++; l.count > l.limit*countFactor {
+	if l.hides(name) {
+		l.hidden++
+		return nil
+	}
+	if l.count++; l.count > l.most {
 		return errTooMany
 	}
 	if l.count <= l.limit {

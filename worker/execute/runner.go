@@ -39,6 +39,11 @@ type Options struct {
 	TranscriptLimit int64         // bytes of a transcript; default 64 MB
 	ReadLimit       int64         // bytes of a file that is read; default 10 MB
 	ListLimit       int           // entries of a list; default 50,000
+
+	// Hidden reports whether a list leaves out an entry: a file, or a directory
+	// with all that is below it. rel is relative to the work directory, with
+	// slashes. It is called often, from several goroutines. Nil: none is.
+	Hidden func(t Task, rel string) bool
 }
 
 // Runner runs tool calls in one work directory. It is safe for concurrent use.
