@@ -44,10 +44,20 @@ type psJSON struct {
 	PausedUntil *time.Time       `json:"paused_until,omitempty"`
 	Away        bool             `json:"away"`
 	ApproveAll  bool             `json:"approve_all"`
+	Quitting    bool             `json:"quitting"`
 	Connections []connectionJSON `json:"connections"`
 	Waiting     []itemJSON       `json:"waiting"`
 	Running     []itemJSON       `json:"running"`
 	Finished    []itemJSON       `json:"finished"`
+	LeftOpen    []leftOpenJSON   `json:"left_open,omitempty"`
+}
+
+// leftOpenJSON is what is unfinished for a harness and environment that no
+// connection is to.
+type leftOpenJSON struct {
+	Harness     string          `json:"harness"`
+	Environment string          `json:"environment_id,omitempty"`
+	Items       []worker.HoldID `json:"items"`
 }
 
 type connectionJSON struct {
@@ -59,6 +69,9 @@ type connectionJSON struct {
 	Detail      string `json:"detail,omitempty"`
 	MaxHeld     int    `json:"max_held"`
 	MaxRunning  int    `json:"max_running"`
+
+	RemovedEnv  []string `json:"removed_env"` // names of what commands do not get
+	Confinement string   `json:"confinement"`
 }
 
 type itemJSON struct {
@@ -86,7 +99,7 @@ type itemJSON struct {
 func listing(s control.Status) psJSON {
 	out := psJSON{
 		PID: s.PID, Version: s.Version, Window: s.Window,
-		Paused: s.Snapshot.Paused, Away: s.Snapshot.Away, ApproveAll: s.Snapshot.ApproveAll,
+		Paused: s.Snapshot.Paused, Away: s.Snapshot.Away, ApproveAll: s.Snapshot.ApproveAll, Quitting: s.Quitting,
 		Connections: []connectionJSON{},
 		Waiting:     items(s.Snapshot.Waiting), Running: items(s.Snapshot.Running), Finished: items(s.Snapshot.Finished),
 	}
@@ -94,7 +107,11 @@ func listing(s control.Status) psJSON {
 		out.PausedUntil = &until
 	}
 	for _, c := range s.Snapshot.Connections {
-		out.Connections = append(out.Connections, connectionJSON{c.Name, c.Origin, c.Environment, c.WorkDir, string(c.State), c.Detail, c.MaxHeld, c.MaxRunning})
+		out.Connections = append(out.Connections, connectionJSON{c.Name, c.Origin, c.Environment, c.WorkDir, string(c.State), c.Detail, c.MaxHeld, c.MaxRunning,
+			append([]string{}, c.RemovedEnv...), c.Confinement})
+	}
+	for _, l := range s.LeftOpen {
+		out.LeftOpen = append(out.LeftOpen, leftOpenJSON{l.Origin, l.Environment, l.Holds})
 	}
 	return out
 }
@@ -125,6 +142,8 @@ func writeStatus(w io.Writer, s control.Status, self string) error {
 		fmt.Fprintln(w, "--approve all is on: everything that the harness accepts runs unasked.")
 	}
 	switch {
+	case s.Quitting:
+		fmt.Fprintln(w, "Quitting: nothing more is claimed, and it ends when what runs has ended.")
 	case s.Snapshot.Paused && !s.Snapshot.PausedUntil.IsZero():
 		fmt.Fprintf(w, "Paused until %s.\n", s.Snapshot.PausedUntil.Local().Format("Mon 15:04:05"))
 	case s.Snapshot.Paused:
@@ -139,6 +158,9 @@ func writeStatus(w io.Writer, s control.Status, self string) error {
 	}
 	if len(s.Snapshot.Connections) == 0 {
 		fmt.Fprintln(w, "No connection is configured.")
+	}
+	for _, l := range s.LeftOpen {
+		fmt.Fprintln(w, safetext.Line(leftOpenWords(l)))
 	}
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)

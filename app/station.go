@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -55,6 +56,9 @@ type station struct {
 	capturing sync.WaitGroup // the login environment
 	banner    func(string)   // says something to the operator; the log by default
 	raise     func()         // nil without a window
+	confined  string         // what commands are kept from
+	leftOpen  []worker.LeftOpen
+	quitting  atomic.Bool
 }
 
 // openStation makes a station. It claims nothing yet.
@@ -109,13 +113,10 @@ func (s *station) connect(ctx context.Context) error {
 		return env
 	})
 	s.capturing.Go(func() { s.env() }) // a slow profile delays the work, not the window
-	if s.config.Confinement.Confine {
-		level, err := execute.ConfinementLevel()
-		if err != nil {
-			s.log.Error("commands are to be confined and cannot be: none will run", "error", err)
-		} else {
-			s.log.Info("commands are confined", "level", level)
-		}
+	if s.confined, err = confinement(s.config.Confinement.Confine); err != nil {
+		s.log.Error("commands are to be confined and cannot be: none will run", "error", err)
+	} else if s.config.Confinement.Confine {
+		s.log.Info("commands are confined", "level", s.confined)
 	}
 	for _, c := range s.config.Connections {
 		e, err := s.engine(ctx, c, keeper, paused)
@@ -128,6 +129,18 @@ func (s *station) connect(ctx context.Context) error {
 		s.engines = append(s.engines, e)
 	}
 	return nil
+}
+
+// confinement says for people what commands are kept from. The error is of ones
+// that are to be confined and cannot be.
+func confinement(asked bool) (words string, err error) {
+	if !asked {
+		return "none: an approved command can do all that you can", nil
+	}
+	if words, err = execute.ConfinementLevel(); err != nil {
+		words = "asked for and not to be had, so no command runs: " + err.Error()
+	}
+	return words, err
 }
 
 func (s *station) engine(ctx context.Context, c config.Connection, keeper *execute.Keeper, paused bool) (*worker.Engine, error) {
@@ -185,6 +198,7 @@ func (s *station) engine(ctx context.Context, c config.Connection, keeper *execu
 		OutputDir: s.place.outputs(), Lease: c.Lease, DecisionTimeout: c.DecisionTimeout,
 		MaxHeld: c.MaxHeld, MaxRunning: c.MaxRunning, Poll: worker.Poll{Active: c.Interval, Idle: c.Interval},
 		Observer: s.relay, Log: s.log, Paused: paused, Once: s.once,
+		RemovedEnv: runner.RemovedEnv, Confinement: s.confined,
 	})
 }
 
@@ -198,10 +212,13 @@ func (s *station) run(ctx context.Context) error {
 	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
+	defer context.AfterFunc(ctx, func() { s.quitting.Store(true) })()
+	s.tellLeftOpen(ctx)
 	beside, endBeside := context.WithCancel(context.WithoutCancel(ctx))
 	var around sync.WaitGroup
 	around.Go(func() {
-		server := control.Server{Desk: s.desk, Rules: rulebook{s}, Raise: s.raise, Tell: s.tell, Version: version, Log: s.log}
+		server := control.Server{Desk: s.desk, Rules: rulebook{s}, Raise: s.raise, Tell: s.tell, Version: version, Log: s.log,
+			Quitting: s.quitting.Load, LeftOpen: s.leftOpen}
 		if err := server.Serve(beside, socket); err != nil {
 			fail(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +39,33 @@ func (s *Store) Unfinished(ctx context.Context, origin, environment string) ([]w
 	// Left to itself SQLite walks all items of the origin.
 	return s.holds(ctx, wholeHold+` FROM holds h INDEXED BY holds_unfinished`+joined+
 		` WHERE h.closed = 0 AND i.origin = ? AND h.environment = ? ORDER BY h.id`, origin, environment)
+}
+
+// LeftOpen returns what is unfinished, by harness and environment, those with the
+// oldest first.
+func (s *Store) LeftOpen(ctx context.Context) ([]worker.LeftOpen, error) {
+	rows, err := s.reading.QueryContext(ctx, `SELECT i.origin, h.environment, h.connection, h.id
+		FROM holds h INDEXED BY holds_unfinished JOIN items i ON i.id = h.item
+		WHERE h.closed = 0 ORDER BY h.id`)
+	if err != nil {
+		return nil, s.explain("read", err)
+	}
+	defer rows.Close()
+	var left []worker.LeftOpen
+	for rows.Next() {
+		var one worker.LeftOpen
+		var id worker.HoldID
+		if err := rows.Scan(&one.Origin, &one.Environment, &one.Connection, &id); err != nil {
+			return nil, s.explain("read", err)
+		}
+		at := slices.IndexFunc(left, func(l worker.LeftOpen) bool { return l.Origin == one.Origin && l.Environment == one.Environment })
+		if at < 0 {
+			at, left = len(left), append(left, one)
+		}
+		left[at].Connection = one.Connection
+		left[at].Holds = append(left[at].Holds, id)
+	}
+	return left, s.explain("read", rows.Err())
 }
 
 // Last implements worker.Journal. A hold that came with other work under the

@@ -381,6 +381,30 @@ func TestUnfinishedAndLastFindWhatRecoveryNeeds(t *testing.T) {
 	}
 }
 
+func TestWhatIsUnfinishedIsFoundByHarnessAndEnvironment(t *testing.T) {
+	s := opened(t)
+	elsewhere := claimed("a", "c")
+	elsewhere.Origin, elsewhere.Connection = "http://elsewhere", "old name"
+	open(t, s, elsewhere)
+	open(t, s, claimed("b", "c"))
+	open(t, s, claimed("c", "c")).must(worker.StepDecided, nil, func(f *worker.Facts) { f.Decision, f.Closed = worker.Released, true })
+	elsewhere.Item.ID, elsewhere.Connection = "d", "new name"
+	open(t, s, elsewhere)
+	other := claimed("a", "c")
+	other.Environment = ""
+	open(t, s, other)
+
+	left, err := s.LeftOpen(t.Context())
+	want := []worker.LeftOpen{
+		{Connection: "new name", Origin: "http://elsewhere", Environment: "env", Holds: []worker.HoldID{1, 4}},
+		{Connection: "home", Origin: "http://127.0.0.1:3000", Environment: "env", Holds: []worker.HoldID{2}},
+		{Connection: "home", Origin: "http://127.0.0.1:3000", Holds: []worker.HoldID{5}},
+	}
+	if err != nil || !reflect.DeepEqual(left, want) {
+		t.Errorf("got %+v, %v, want %+v", left, err, want)
+	}
+}
+
 func TestAHoldThatThereIsNotIsSaid(t *testing.T) {
 	s := opened(t)
 	if _, err := s.Hold(t.Context(), 7); !errors.Is(err, ErrNoHold) {

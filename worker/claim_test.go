@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -411,6 +412,29 @@ func TestAnItemWithoutANumberYetCannotBeReleased(t *testing.T) {
 		settle(2 * time.Second)
 		if err := b.engine.Release(0); err != worker.ErrNoHold {
 			t.Errorf("released an item without a number: %v", err)
+		}
+	})
+}
+
+func TestSnapshotsSayWhatCommandsDoNotGetFromTheFirstClaimOn(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		captured := make(chan struct{})
+		b.start(func(c *worker.Config) {
+			c.Confinement = "none"
+			c.RemovedEnv = func() []string { <-captured; return []string{"DISPLAY"} }
+		})
+		settle(time.Minute)
+		if c := b.engine.Snapshot().Connections[0]; c.RemovedEnv != nil || c.Confinement != "none" {
+			t.Errorf("before the environment is known: %+v", c)
+		}
+		b.wantCalls("claim", 0)
+		close(captured)
+		settle(time.Second)
+		if c := b.engine.Snapshot().Connections[0]; !slices.Equal(c.RemovedEnv, []string{"DISPLAY"}) {
+			t.Errorf("once it is: %+v", c)
+		}
+		if len(b.script.made("claim")) == 0 {
+			t.Error("nothing is claimed")
 		}
 	})
 }

@@ -80,6 +80,9 @@ type Config struct {
 	Log             *slog.Logger  // slog.Default
 	Paused          bool          // start paused
 	Once            bool          // claim at most one item, see it through, then end
+
+	RemovedEnv  func() []string // variables that commands do not get; asked once, when Run begins, and may take its time; none
+	Confinement string          // what commands are kept from, for people
 }
 
 // Engine works for one connection. Its intents and Snapshot are safe for
@@ -155,6 +158,7 @@ func New(cfg Config) (*Engine, error) {
 			Name: cfg.Name, Origin: cfg.Origin, Environment: cfg.Environment,
 			WorkDir: cfg.Runner.Dir(), State: Connecting,
 			MaxHeld: cfg.MaxHeld, MaxRunning: cfg.MaxRunning, ApproveAll: cfg.Policy.Mode() == policy.ModeAll,
+			Confinement: cfg.Confinement,
 		},
 	}, nil
 }
@@ -174,6 +178,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.startNotes()
 	defer e.notes.stop()
 	defer e.forgetPause()
+	e.lookAtEnv()
 	if err := e.recover(ctx); err != nil {
 		return fmt.Errorf("take up what the journal of %s left open: %w", e.cfg.Name, err)
 	}
@@ -190,6 +195,18 @@ func (e *Engine) Run(ctx context.Context) error {
 		<-ended
 	}
 	return nil
+}
+
+// lookAtEnv has the snapshots say what commands do not get.
+func (e *Engine) lookAtEnv() {
+	if e.cfg.RemovedEnv == nil {
+		return
+	}
+	names := e.cfg.RemovedEnv()
+	e.mu.Lock()
+	e.conn.RemovedEnv = names
+	e.mu.Unlock()
+	e.changed()
 }
 
 // Hurry stops what still runs while the engine quits with ErrQuitWhenDone, as any

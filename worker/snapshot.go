@@ -57,6 +57,17 @@ type ConnectionView struct {
 	MaxHeld     int
 	MaxRunning  int
 	ApproveAll  bool
+	RemovedEnv  []string // variables that commands do not get, sorted; nil until Run began; never changed
+	Confinement string   // what commands are kept from, for people
+}
+
+// LeftOpen is what is unfinished in the journal for one harness and environment.
+// Nobody tends it where no connection is to them.
+type LeftOpen struct {
+	Connection  string // the name it last had
+	Origin      string
+	Environment string
+	Holds       []HoldID // oldest first
 }
 
 // EventKind names what an operator may need to be told of.

@@ -50,7 +50,9 @@ type Status struct {
 	PID      int
 	Window   bool // false for the headless worker
 	Version  string
+	Quitting bool // nothing more is claimed; it ends when what runs has
 	Snapshot worker.Snapshot
+	LeftOpen []worker.LeftOpen // unfinished in the journal, and no connection here is to it
 }
 
 // Find returns the hold of a number, waiting, running or just finished.

@@ -23,6 +23,9 @@ type Server struct {
 	Tell    func(words string) // says something to the operator
 	Version string
 	Log     *slog.Logger
+
+	Quitting func() bool       // nil: never
+	LeftOpen []worker.LeftOpen // unfinished, and no connection is to it
 }
 
 // Listen opens the control socket in dir. The caller holds the lock of the data
@@ -58,7 +61,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
-		write(w, http.StatusOK, Status{PID: os.Getpid(), Window: s.Raise != nil, Version: s.Version, Snapshot: s.Desk.Snapshot()})
+		write(w, http.StatusOK, Status{PID: os.Getpid(), Window: s.Raise != nil, Version: s.Version, Snapshot: s.Desk.Snapshot(),
+			Quitting: s.Quitting != nil && s.Quitting(), LeftOpen: s.LeftOpen})
 	})
 	mux.HandleFunc("GET /rules", func(w http.ResponseWriter, _ *http.Request) {
 		if s.Rules == nil {
