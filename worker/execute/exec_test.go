@@ -39,6 +39,7 @@ func newRunner(t testing.TB, change ...func(*Options)) *Runner {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(o.Keeper.Dismiss)
 	return r
 }
 

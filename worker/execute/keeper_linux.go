@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -34,6 +33,9 @@ func KeeperMain() {
 // from its command when it must, even if this process is killed. It makes this
 // process a subreaper and knows all helpers in it: there is one per process, for
 // all Runners. It is safe for concurrent use.
+//
+// A helper keeps one command at a time. One whose command ended by itself and
+// left nothing waits a while for another.
 type Keeper struct {
 	program string
 	mark    string
@@ -42,6 +44,7 @@ type Keeper struct {
 	// helper that is not known yet would be taken for one.
 	mu   sync.Mutex
 	live map[int]bool // helpers of ours, by pid, until they are waited for
+	idle []*helper    // those without a command, the last one used last
 
 	looked time.Time // for strays
 	strays map[int]stray
@@ -74,44 +77,32 @@ func NewKeeper() (*Keeper, error) {
 // Program is the path of the helper: /proc/self/exe if it is this program.
 func (k *Keeper) Program() string { return k.program }
 
-// launch starts a helper and returns with it the other ends of its pipes.
-func (k *Keeper) launch(cmd *exec.Cmd) (helper *exec.Cmd, orders, reports *os.File, err error) {
-	lifeline, orders, err := os.Pipe()
-	if err != nil {
-		return nil, nil, nil, err
+// Dismiss ends the helpers that have no command now; a nil Keeper has none. They
+// end by themselves with this process, too.
+func (k *Keeper) Dismiss() {
+	if k == nil {
+		return
 	}
-	defer lifeline.Close()
-	reports, toReports, err := os.Pipe()
-	if err != nil {
-		orders.Close()
-		return nil, nil, nil, err
-	}
-	defer toReports.Close()
-	// Its environment is empty, so there is nothing to see in it and nothing in
-	// it acts on the helper. A session of its own keeps it and the command from
-	// our terminal, and tells all that descends from it from what does not.
-	helper = &exec.Cmd{Path: k.program, Args: []string{keep.Name}, Env: []string{}, Dir: cmd.Dir,
-		Stdin: cmd.Stdin, Stdout: cmd.Stdout, Stderr: cmd.Stderr,
-		ExtraFiles:  []*os.File{lifeline, toReports},
-		SysProcAttr: &unix.SysProcAttr{Setsid: true}}
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	if err := helper.Start(); err != nil {
-		orders.Close()
-		reports.Close()
-		return nil, nil, nil, fmt.Errorf("start the helper %s: %v", k.program, err) // whatever it is, it is not the command's
+	idle := k.idle
+	k.idle = nil
+	k.mu.Unlock()
+	for _, h := range idle {
+		h.rest.Stop()
+		k.bury(h)
 	}
-	k.live[helper.Process.Pid] = true
-	return helper, orders, reports, nil
 }
 
 // bury waits for a helper that has nothing left to do. From then on its number
 // means nothing.
-func (k *Keeper) bury(helper *exec.Cmd) {
-	_ = helper.Process.Kill() // it may have been suspended at its end
+func (k *Keeper) bury(h *helper) {
+	_ = h.cmd.Process.Kill() // it may have been suspended at its end
+	h.lifeline.Close()
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	_ = helper.Wait()
-	delete(k.live, helper.Process.Pid)
+	_ = h.cmd.Wait()
+	delete(k.live, h.cmd.Process.Pid)
 	k.reapStrays(time.Now())
+	k.mu.Unlock()
+	for range h.reports { // to its end
+	}
 }

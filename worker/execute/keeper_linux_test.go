@@ -74,6 +74,7 @@ func checkGone(t *testing.T, pids ...int) {
 // too: helpers, or what they left.
 func noChildren(t *testing.T) {
 	t.Helper()
+	testKeeper(t).Dismiss()
 	own, _ := unix.Getsid(0)
 	for _, p := range keep.Procs() {
 		if p.Parent == os.Getpid() && p.Session != own {

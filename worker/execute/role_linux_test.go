@@ -47,6 +47,7 @@ func runIn(dir, command string, change ...func(*Options)) int {
 		return 1
 	}
 	o := r.Run(context.Background(), sh(command), "")
+	r.o.Keeper.Dismiss() // they would end by themselves, and become children of the test
 	os.Stdout.Write(o.Result)
 	return 0
 }

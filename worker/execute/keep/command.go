@@ -12,7 +12,7 @@ import (
 
 // version is of what is said over the pipes. A helper of another version, left
 // by half an update, starts nothing.
-const version = "countersign-keeper 1"
+const version = "countersign-keeper 2"
 
 // Command is what a helper is asked to start. None of its strings has a NUL, as
 // the kernel's own have none.
@@ -29,7 +29,7 @@ type Command struct {
 	Writable []string // confined: the places that can be written to
 }
 
-// Encode returns c as the lifeline carries it to a helper, before any order. It
+// Encode returns c as the lifeline carries it to a helper, after Run. It
 // is not passed in the helper's arguments or environment: those would be seen,
 // and a variable like LD_PRELOAD would act on the helper itself, which is not
 // confined.

@@ -22,7 +22,7 @@ type unconfined struct{ why string }
 func (u *unconfined) Error() string { return u.why }
 
 // startConfined starts a command confined, and returns when it runs.
-func startConfined(c Command) (pid int, err error) {
+func startConfined(c Command, files ...uintptr) (pid int, err error) {
 	var command, answer [2]int
 	if err := unix.Pipe2(command[:], unix.O_CLOEXEC); err != nil {
 		return 0, err
@@ -33,7 +33,7 @@ func startConfined(c Command) (pid int, err error) {
 		return 0, err
 	}
 	defer unix.Close(answer[0])
-	pid, err = fork("/proc/self/exe", []string{Name, confiner}, nil, 0, 1, 2, uintptr(command[0]), uintptr(answer[1]))
+	pid, err = fork("/proc/self/exe", []string{Name, confiner}, nil, append(files, uintptr(command[0]), uintptr(answer[1]))...)
 	unix.Close(command[0])
 	unix.Close(answer[1])
 	if err != nil {

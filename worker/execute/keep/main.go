@@ -3,10 +3,14 @@
 // Package keep is the helper that a command runs under on Linux (DESIGN.md
 // "Running a tool call"). It is a subreaper: whatever descends from the command
 // stays below it, also what called setsid or forked twice. It watches a lifeline
-// pipe and ends all of it when it is told to, or when the pipe closes because
+// and ends all of it when it is told to, or when the lifeline closes because
 // Countersign is gone.
 //
-// It imports little, because its start is part of every command's.
+// A helper of which nothing is left but itself may be given another command: to
+// start one takes longer than most commands run. What it was born with is what
+// the next command gets, or it gets another helper (state.go).
+//
+// It imports little, because its start is part of a command's.
 package keep
 
 import (
@@ -26,17 +30,23 @@ import (
 // own again.
 const Name = "countersign-keeper"
 
-// The descriptors that a helper is started with, besides the command's own three.
+// The descriptors that a helper is started with, besides three that lead nowhere.
 const (
-	LifelineFD = 3 // from it come the command and then orders
+	LifelineFD = 3 // a stream socket: from it come commands and orders
 	ReportFD   = 4 // to it go reports
 )
 
-// Orders are single bytes. The end of the lifeline is one too: Ask.
+// Orders are single bytes. The end of the lifeline is one too: Ask. An order is
+// about the command before it, and none where that has come to its end.
 const (
+	Run  = 'c' // with it come four descriptors (Handed), and after it a Command
 	Ask  = 't' // ask all to end, and kill what is left after the grace
 	Kill = 'k' // kill all
 )
+
+// Handed is how many descriptors come with a command: its own three, and the
+// directory that it starts in.
+const Handed = 4
 
 // Reports are lines: one of these words and, after a space, what it says of.
 const (
@@ -51,9 +61,8 @@ const (
 
 // Main is the helper's whole life. It returns an exit code.
 //
-// What comes before the start of the command is done by one thread, without
-// waking others: that takes about a millisecond less. The thread stays for as
-// long as the helper lives, because the command is killed when it ends.
+// Commands are started by one thread, which stays for as long as the helper
+// lives: a command is killed when the thread that started it ends.
 func Main() int {
 	runtime.LockOSThread()
 	keepToItself()
@@ -63,24 +72,47 @@ func Main() int {
 	if err := guard(); err != nil {
 		return 3
 	}
-	c, err := readCommand(pipe(LifelineFD))
-	if err != nil {
+	born := stateNow()
+	first, err := receive() // without waking other threads: that takes about a millisecond less
+	if err != nil || first.order != Run {
 		return 2 // nothing was started, and whoever holds the other end sees that
 	}
-	pid, err := start(c)
-	letGoOfOutput()
-	if err != nil {
-		return 1
+	orders := make(chan order)
+	for next, isFirst := first, true; ; next, isFirst = nextCommand(orders), false {
+		if next.order != Run {
+			return 0
+		}
+		if stateNow() != born {
+			return 4 // something changed us: this command is for another helper
+		}
+		pid, err := start(next)
+		next.letGo()
+		if err != nil {
+			return 1
+		}
+		if isFirst {
+			catchSignals()
+			go listen(orders)
+		}
+		done := make(chan bool)
+		go func() {
+			k := &keeper{command: next.command, self: unix.Getpid(), orders: orders}
+			done <- k.watch(pid)
+		}()
+		if alone := <-done; !alone {
+			return 0
+		}
 	}
-	catchSignals()
-	done := make(chan struct{})
-	go func() {
-		k := &keeper{command: c, self: unix.Getpid()}
-		k.watch(pid)
-		close(done)
-	}()
-	<-done
-	return 0
+}
+
+// nextCommand waits for a command, or for the end of the lifeline. Orders come
+// late for a command that has ended.
+func nextCommand(orders <-chan order) order {
+	for {
+		if o := <-orders; o.order == Run || o.cut {
+			return o
+		}
+	}
 }
 
 // pipe is a descriptor that is read without the runtime's help.
@@ -149,14 +181,19 @@ func unblock() error {
 	return syscall.Exec("/proc/self/exe", os.Args, os.Environ())
 }
 
-// start starts the command in a process group of its own.
-func start(c Command) (pid int, err error) {
+// start starts a command in a process group of its own.
+func start(o order) (pid int, err error) {
 	report(Starting, "")
-	if c.Confine {
-		pid, err = startConfined(c)
-	} else {
-		pid, err = fork(c.Path, c.Args, c.Env, 0, 1, 2)
+	c, files := o.command, o.files
+	err = unix.Fchdir(files[Handed-1])
+	switch {
+	case err != nil:
+	case c.Confine:
+		pid, err = startConfined(c, uintptr(files[0]), uintptr(files[1]), uintptr(files[2]))
+	default:
+		pid, err = fork(c.Path, c.Args, c.Env, uintptr(files[0]), uintptr(files[1]), uintptr(files[2]))
 	}
+	_ = unix.Chdir("/") // the directory is the command's to remove
 	var u *unconfined
 	var errno syscall.Errno
 	switch {
@@ -175,17 +212,6 @@ func start(c Command) (pid int, err error) {
 func fork(path string, args, env []string, files ...uintptr) (pid int, err error) {
 	return syscall.ForkExec(path, args, &syscall.ProcAttr{Env: env, Files: files,
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}})
-}
-
-// letGoOfOutput closes the command's descriptors here: its output ends with it.
-func letGoOfOutput() {
-	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
-	for fd := range 3 {
-		if err != nil || unix.Dup3(null, fd, 0) != nil {
-			unix.Close(fd)
-		}
-	}
-	_ = unix.Chdir("/")
 }
 
 // report says something to Countersign. If that is gone nobody misses it.

@@ -41,6 +41,14 @@ func Walk(see func(Proc)) {
 	}
 }
 
+// Now is the time in what a process's start is given in.
+func Now() uint64 {
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &now)
+	const perSecond = 100 // to programs, whatever the kernel uses itself
+	return uint64(now.Nano()) / (1e9 / perSecond)
+}
+
 // Procs returns the processes of this machine.
 func Procs() (procs []Proc) {
 	Walk(func(p Proc) { procs = append(procs, p) })

@@ -20,6 +20,7 @@ const (
 type keeper struct {
 	command Command
 	self    int
+	orders  <-chan order
 }
 
 // death is a child that ended.
@@ -29,11 +30,12 @@ type death struct {
 }
 
 // watch returns when nothing of the command is left. No child left means no
-// descendant left: a process whose parent ends becomes ours.
-func (k *keeper) watch(command int) {
-	deaths, orders := make(chan death), make(chan byte)
+// descendant left: a process whose parent ends becomes ours. It says whether the
+// command ended alone, with the lifeline whole: then this helper is as good as new.
+func (k *keeper) watch(command int) (alone bool) {
+	deaths := make(chan death)
 	go reap(deaths)
-	go listen(orders)
+	alone = true
 	var (
 		ended, asked bool
 		killAt       time.Time
@@ -52,7 +54,7 @@ func (k *keeper) watch(command int) {
 		case d, some := <-deaths:
 			if !some {
 				report(Done, "")
-				return
+				return alone
 			}
 			if d.pid != command || ended {
 				continue
@@ -60,14 +62,16 @@ func (k *keeper) watch(command int) {
 			ended = true
 			report(Ended, strconv.Itoa(int(d.status)))
 			if left := k.living(); len(left) > 0 {
+				alone = false
 				if !asked {
 					report(Left, strconv.Itoa(len(left)))
 				}
 				k.ask()
 				killBy(k.command.LeftGrace)
 			}
-		case order := <-orders:
-			if order == Kill {
+		case o := <-k.orders:
+			alone = false
+			if o.order == Kill {
 				killBy(0)
 			} else if !asked {
 				asked = true
@@ -94,18 +98,6 @@ func reap(deaths chan<- death) {
 			return
 		}
 		deaths <- d
-	}
-}
-
-// listen passes on orders as they come. Without the other end there is one more.
-func listen(orders chan<- byte) {
-	var order [1]byte
-	for {
-		if _, err := pipe(LifelineFD).Read(order[:]); err != nil {
-			orders <- Ask
-			return
-		}
-		orders <- order[0]
 	}
 }
 
