@@ -9,7 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -177,6 +179,10 @@ func (l *loader) joined() error {
 	return errors.Join(errs...)
 }
 
+// wrongType takes apart what the decoder says of a value of the wrong type, which
+// it does not give as a ParseError.
+var wrongType = regexp.MustCompile(`^toml: line (\d+) \(last key "([^"]*)"\): (.*)$`)
+
 func (l *loader) decode(text []byte) (raw rawFile, err error) {
 	meta, err := toml.Decode(string(text), &raw)
 	if err != nil {
@@ -184,6 +190,9 @@ func (l *loader) decode(text []byte) (raw rawFile, err error) {
 		var perr toml.ParseError
 		if errors.As(err, &perr) {
 			line, what = perr.Position.Line, perr.Message
+		} else if m := wrongType.FindStringSubmatch(what); m != nil {
+			line, _ = strconv.Atoi(m[1]) // digits
+			what = m[2] + ": " + m[3]
 		}
 		l.fail(line, "%s", what)
 		return raw, l.joined()

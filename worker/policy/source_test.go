@@ -174,3 +174,11 @@ func TestARuleIsAddedOnlyIfItAllowsTheItem(t *testing.T) {
 		t.Errorf("over a change that nobody saw: %v", err)
 	}
 }
+
+func TestAValueOfTheWrongTypeIsNamedWithItsLine(t *testing.T) {
+	_, err := Parse("r.toml", []byte("[[rule]]\nname = 1\n"), Context{Root: t.TempDir()})
+	var bad *Invalid
+	if !errors.As(err, &bad) || bad.Line != 2 || !strings.HasPrefix(bad.What, "rule.name: ") {
+		t.Errorf("%v", err)
+	}
+}
