@@ -169,3 +169,50 @@ func TestEndToEndAWriteIsShownAsADifference(t *testing.T) {
 		t.Errorf("shown %s", out)
 	}
 }
+
+func TestEndToEndEveryWayToApproveFromTheTerminal(t *testing.T) {
+	l := newLab(t)
+	l.serveHarness("--no-auth")
+	if err := os.MkdirAll(filepath.Join(l.wrk, "src"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(l.wrk, "src", "a.txt"), []byte("read"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.work()
+
+	e := l.enqueue("s1", "50s", "exec", "--", "echo asked >> ran")
+	id, code := l.waiting()
+	if _, errs, exit := l.runWith("echo edited >> ran\n", "approve", id, code, "--edited"); exit != 0 {
+		t.Fatalf("edited: %s", errs)
+	}
+	if e.wait() != 0 || l.file("ran") != "edited\n" || !strings.Contains(e.out.String(), "What ran: echo edited >> ran") {
+		t.Errorf("edited: ran %q, the agent reads %s", l.file("ran"), e.out.String())
+	}
+
+	e = l.enqueue("s1", "50s", "exec", "--", "basename x")
+	id, code = l.waiting()
+	if out, errs, exit := l.run("approve", id, code, "--always"); exit != 0 || !strings.Contains(out, "basename x") {
+		t.Fatalf("always: %s%s", out, errs)
+	}
+	e.wait()
+	if e := l.enqueue("s9", "50s", "exec", "--", "basename x"); e.wait() != 0 {
+		t.Errorf("always, the second time: %s", e.out.String())
+	}
+	if out, _, code := l.run("rules", "check"); code != 0 || !strings.Contains(out, "1 rule") {
+		t.Errorf("the rule file after it: %s", out)
+	}
+
+	e = l.enqueue("s1", "50s", "read", "src/a.txt")
+	id, code = l.waiting()
+	if _, errs, exit := l.run("approve", id, code, "--reads", "src/"); exit != 0 {
+		t.Fatalf("reads: %s", errs)
+	}
+	e.wait()
+	if e := l.enqueue("s1", "50s", "list", "src"); e.wait() != 0 {
+		t.Errorf("a list below it: %s", e.out.String())
+	}
+	if out, errs, code := l.run("history", "verify"); code != 0 {
+		t.Errorf("verify: exit %d, %s%s", code, out, errs)
+	}
+}

@@ -4,12 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"countersign/app/config"
 	"countersign/app/control"
 	"countersign/worker"
+	"countersign/worker/safetext"
 )
 
 // The commands below ask the Countersign that runs for the data directory.
@@ -18,7 +24,10 @@ type approveCommand struct {
 	ID   worker.HoldID `arg:"" help:"The item's number, as ps lists it."`
 	Code string        `arg:"" help:"The code that show tells: it stands for exactly what was shown."`
 
-	Session bool `help:"Approve what is identical to it, too, until its session ends."`
+	Session bool   `xor:"how" help:"Approve what is identical to it, too, until its session ends."`
+	Always  bool   `xor:"how" help:"Add a rule that allows this and little else, and have it decide."`
+	Reads   string `xor:"how" help:"Of a read or a list: allow those of its session below this directory of the work directory, too, for 15 minutes; . for all of it." placeholder:"DIR"`
+	Edited  bool   `xor:"how" help:"Run the command, or write the content, that is read from stdin instead; the agent is told."`
 }
 
 type declineCommand struct {
@@ -57,16 +66,56 @@ func (g *global) asking(fn func(context.Context, *control.Client) error) error {
 // Run implements the command.
 func (c *approveCommand) Run(g *global) error {
 	return g.asking(func(ctx context.Context, client *control.Client) error {
-		approve, more := client.Approve, ""
-		if c.Session {
-			approve, more = client.ApproveForSession, " So does what is identical to it, until its session ends."
-		}
-		if err := approve(ctx, c.ID, c.Code); err != nil {
+		more, err := c.approve(ctx, client)
+		if err != nil {
 			return fmt.Errorf("approve %d: %w", c.ID, err)
 		}
 		fmt.Printf("Approved %d. It runs once the harness accepts; \"%s tail %d\" follows it.%s\n", c.ID, g.self(), c.ID, more)
 		return nil
 	})
+}
+
+// approve approves the item as the flags say, and returns what else there is to
+// tell.
+func (c *approveCommand) approve(ctx context.Context, client *control.Client) (more string, err error) {
+	switch {
+	case c.Session:
+		return " So does what is identical to it, until its session ends.", client.ApproveForSession(ctx, c.ID, c.Code)
+	case c.Reads != "":
+		return " So do reads and lists of its session below that directory, for 15 minutes.",
+			client.AllowReads(ctx, c.ID, c.Code, path.Clean(filepath.ToSlash(c.Reads)))
+	case c.Always:
+		rule, err := client.ApproveAlways(ctx, c.ID, c.Code)
+		return " This rule was added:\n" + safetext.Block(rule), err
+	case c.Edited:
+		return " The agent is told that you changed it.", c.approveEdited(ctx, client)
+	}
+	return "", client.Approve(ctx, c.ID, c.Code)
+}
+
+// approveEdited puts what stdin says in the place of the item's command or content,
+// and leaves the rest as it is.
+func (c *approveCommand) approveEdited(ctx context.Context, client *control.Client) error {
+	s, err := client.Status(ctx)
+	if err != nil {
+		return err
+	}
+	v, ok := s.Find(c.ID)
+	if !ok {
+		return worker.ErrNoHold
+	}
+	text, err := io.ReadAll(io.LimitReader(os.Stdin, 8<<20))
+	if err != nil {
+		return fmt.Errorf("read stdin: %w", err)
+	}
+	if !utf8.Valid(text) {
+		return errors.New("what stdin has is not text in UTF-8")
+	}
+	payload, err := worker.EditPayload(v.Item, string(text))
+	if err != nil {
+		return err
+	}
+	return client.ApproveEdited(ctx, c.ID, c.Code, payload)
 }
 
 // Run implements the command.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"countersign/worker/api/wire"
@@ -83,7 +84,7 @@ func (e *Engine) ApproveEdited(id HoldID, digest string, payload json.RawMessage
 	kind, item := h.rec.Item.Kind, h.asked()
 	e.mu.Unlock()
 	if kind != wire.KindExec && kind != wire.KindWrite {
-		return errors.New("only a command or a write can be edited")
+		return errNotEditable
 	}
 	task, err := execute.Decode(kind, payload)
 	if err == nil {
@@ -98,6 +99,29 @@ func (e *Engine) ApproveEdited(id HoldID, digest string, payload json.RawMessage
 	}
 	return e.decideFor(id, digest, answer{decision: Approved, by: by + ", edited", words: editedWords, edited: payload, task: task})
 }
+
+// EditPayload returns an item's payload with another command, or another content,
+// and everything else as it was. The last line end of a command is left out.
+func EditPayload(item Item, text string) (json.RawMessage, error) {
+	name := "content"
+	if item.Kind == wire.KindExec {
+		name, text = "command", strings.TrimSuffix(text, "\n")
+	} else if item.Kind != wire.KindWrite {
+		return nil, errNotEditable
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(item.Payload, &members); err != nil {
+		return nil, fmt.Errorf("the item cannot be edited: %w", err)
+	}
+	encoded, err := json.Marshal(text)
+	if err != nil {
+		return nil, err
+	}
+	members[name] = encoded
+	return json.Marshal(members)
+}
+
+var errNotEditable = errors.New("only a command or a write can be edited")
 
 // Preview says what a hold's item would meet on the disk now: the difference that
 // a write would make, what a read would read. It waits for the disk.

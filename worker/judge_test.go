@@ -256,3 +256,18 @@ func TestWhatChangedIsShownAgainAfterARestartToo(t *testing.T) {
 		}
 	})
 }
+
+func TestAnEditedPayloadKeepsTheRest(t *testing.T) {
+	for kind, want := range map[string]string{
+		wire.KindExec:  `{"command":"ls \u003e x","cwd":"sub","env":{"A":"1"},"path":"p","timeout":5}`,
+		wire.KindWrite: `{"command":"rm","content":"ls \u003e x\n","cwd":"sub","env":{"A":"1"},"path":"p","timeout":5}`,
+	} {
+		got, err := worker.EditPayload(worker.Item{Kind: kind, Payload: json.RawMessage(`{"timeout":5,"command":"rm","cwd":"sub","env":{"A":"1"},"path":"p"}`)}, "ls > x\n")
+		if err != nil || string(got) != want {
+			t.Errorf("%s: %s, %v", kind, got, err)
+		}
+	}
+	if _, err := worker.EditPayload(worker.Item{Kind: wire.KindRead, Payload: json.RawMessage(`{"path":"p"}`)}, "x"); err == nil {
+		t.Error("a read was edited")
+	}
+}

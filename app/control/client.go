@@ -65,6 +65,29 @@ func (c *Client) Approve(ctx context.Context, id worker.HoldID, code string) err
 	return c.ask(ctx, "approve", intent{ID: id, Code: code})
 }
 
+// ApproveAlways adds a rule that allows what a hold asks for and little else, which
+// then decides on it, and returns the rule.
+func (c *Client) ApproveAlways(ctx context.Context, id worker.HoldID, code string) (rule string, err error) {
+	body, err := json.Marshal(intent{ID: id, Code: code, Always: true})
+	if err != nil {
+		return "", err
+	}
+	var a answer
+	err = c.do(ctx, http.MethodPost, "approve", body, &a)
+	return a.Rule, err
+}
+
+// AllowReads approves a read or a list, and those of its session below a directory
+// for a quarter of an hour.
+func (c *Client) AllowReads(ctx context.Context, id worker.HoldID, code, dir string) error {
+	return c.ask(ctx, "approve", intent{ID: id, Code: code, Reads: dir})
+}
+
+// ApproveEdited approves another payload in the place of a hold's.
+func (c *Client) ApproveEdited(ctx context.Context, id worker.HoldID, code string, payload json.RawMessage) error {
+	return c.ask(ctx, "approve", intent{ID: id, Code: code, Edited: payload})
+}
+
 // ApproveForSession approves a hold, and what is identical to it until its session
 // ends.
 func (c *Client) ApproveForSession(ctx context.Context, id worker.HoldID, code string) error {

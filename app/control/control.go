@@ -5,6 +5,7 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"countersign/worker"
@@ -34,6 +35,9 @@ type Desk interface {
 	Pause(until time.Time)
 	Resume()
 	ApproveForSession(id worker.HoldID, digest, by string) error
+	ApproveEdited(id worker.HoldID, digest string, payload json.RawMessage, by string) error
+	AllowReads(id worker.HoldID, digest, dir string, within time.Duration, by string) error
+	NarrowRule(id worker.HoldID) (string, error)
 	Preview(ctx context.Context, id worker.HoldID) (execute.Preview, error)
 	Grants() []policy.Grant
 	Revoke(grant string) error
@@ -43,6 +47,7 @@ type Desk interface {
 type Rulebook interface {
 	State() policy.RulesState
 	Accept(hash string) error
+	Add(id worker.HoldID, rule string) error
 }
 
 // Status is what a running instance says about itself.
@@ -76,11 +81,21 @@ type intent struct {
 	Code    string        `json:"code,omitempty"`
 	Message string        `json:"message,omitempty"`
 	Until   time.Time     `json:"until,omitzero"`
-	Session bool          `json:"session,omitempty"` // approve for the session
-	Grant   string        `json:"grant,omitempty"`
+
+	// How to approve, once unless one of these is given.
+	Session bool            `json:"session,omitempty"` // what is identical too, until the session ends
+	Always  bool            `json:"always,omitempty"`  // by a rule that allows this and little else
+	Reads   string          `json:"reads,omitempty"`   // reads and lists below this directory too, for readsFor
+	Edited  json.RawMessage `json:"edited,omitempty"`  // this payload in its place
+
+	Grant string `json:"grant,omitempty"`
 }
+
+// readsFor is how long reads and lists are allowed by an approval.
+const readsFor = 15 * time.Minute
 
 // answer is the body of every answer to one.
 type answer struct {
 	Error string `json:"error,omitempty"` // for people
+	Rule  string `json:"rule,omitempty"`  // that was added
 }

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -50,6 +51,14 @@ func (d *fakeDesk) Approve(id worker.HoldID, digest, by string) error {
 func (d *fakeDesk) ApproveForSession(id worker.HoldID, digest, by string) error {
 	return d.note("approve %d %s for the session by %s", id, digest, by)
 }
+func (d *fakeDesk) ApproveEdited(id worker.HoldID, digest string, payload json.RawMessage, by string) error {
+	return d.note("approve %d %s as %s by %s", id, digest, payload, by)
+}
+func (d *fakeDesk) AllowReads(id worker.HoldID, digest, dir string, within time.Duration, by string) error {
+	return d.note("approve %d %s and below %s for %s by %s", id, digest, dir, within, by)
+}
+func (d *fakeDesk) NarrowRule(id worker.HoldID) (string, error) { return "[[rule]]", nil }
+func (d *fakeDesk) Add(id worker.HoldID, rule string) error     { return d.note("add %s for %d", rule, id) }
 func (d *fakeDesk) Preview(_ context.Context, id worker.HoldID) (execute.Preview, error) {
 	if id != 7 {
 		return execute.Preview{}, worker.ErrNoHold
@@ -136,6 +145,17 @@ func TestIntentsReachTheDesk(t *testing.T) {
 		"approve 7 " + digest + " by operator (command line)":                                  func() error { return c.Approve(ctx, 7, Code(v)) },
 		"decline 7 " + digest + ` "not now" by operator (command line)`:                        func() error { return c.Decline(ctx, 7, "not now") },
 		"approve 7 " + digest + " for the session by operator (command line), for the session": func() error { return c.ApproveForSession(ctx, 7, Code(v)) },
+		"approve 7 " + digest + ` as {"command":"ls"} by operator (command line)`: func() error {
+			return c.ApproveEdited(ctx, 7, Code(v), []byte(`{"command":"ls"}`))
+		},
+		"approve 7 " + digest + " and below src for 15m0s by operator (command line), reads below it too": func() error { return c.AllowReads(ctx, 7, Code(v), "src") },
+		"add [[rule]] for 7": func() error {
+			rule, err := c.ApproveAlways(ctx, 7, Code(v))
+			if rule != "[[rule]]" {
+				t.Errorf("the rule that was added is %q", rule)
+			}
+			return err
+		},
 		"accept rules 01234567": func() error { return c.AcceptRules(ctx, " 01234567") },
 		"revoke G1":             func() error { return c.Revoke(ctx, "G1") },
 		"release 7":             func() error { return c.Release(ctx, 7) },
@@ -237,7 +257,7 @@ func TestALeftoverSocketAndALongPathDoNotMatter(t *testing.T) {
 func TestAnOversizedOrMalformedBodyIsRefused(t *testing.T) {
 	desk := &fakeDesk{}
 	c := serve(t, private0700(t), &Server{Desk: desk})
-	for _, body := range []string{"", "{", `{"id":"x"}`, `{"message":"` + strings.Repeat("x", 1<<17) + `"}`} {
+	for _, body := range []string{"", "{", `{"id":"x"}`, `{"message":"` + strings.Repeat("x", maxIntent) + `"}`} {
 		if err := c.do(t.Context(), http.MethodPost, "stop-all", []byte(body), &answer{}); err == nil {
 			t.Errorf("a body of %d bytes was taken", len(body))
 		}

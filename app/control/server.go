@@ -75,8 +75,11 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /grants", func(w http.ResponseWriter, _ *http.Request) {
 		write(w, http.StatusOK, s.Desk.Grants())
 	})
+	mux.HandleFunc("POST /approve", func(w http.ResponseWriter, r *http.Request) {
+		var a answer
+		s.take(w, r, "approve", &a, func(in intent) error { return s.approve(in, &a) })
+	})
 	for route, do := range map[string]func(intent) error{
-		"approve":  s.approve,
 		"decline":  s.decline,
 		"release":  func(in intent) error { return s.Desk.Release(in.ID) },
 		"stop":     func(in intent) error { return s.Desk.Stop(in.ID) },
@@ -87,21 +90,21 @@ func (s *Server) handler() http.Handler {
 		"accept":   s.accept,
 		"revoke":   s.revoke,
 	} {
-		mux.HandleFunc("POST /"+route, func(w http.ResponseWriter, r *http.Request) { s.take(w, r, route, do) })
+		mux.HandleFunc("POST /"+route, func(w http.ResponseWriter, r *http.Request) { s.take(w, r, route, &answer{}, do) })
 	}
 	return mux
 }
 
 // take reads one intent and carries it out, unless it comes from a command
 // that an agent asked for: such a command must not approve the next one.
-func (s *Server) take(w http.ResponseWriter, r *http.Request, route string, do func(intent) error) {
+func (s *Server) take(w http.ResponseWriter, r *http.Request, route string, a *answer, do func(intent) error) {
 	if pid := peerOf(r.Context()); descends(pid, os.Getpid()) {
 		s.Tell(fmt.Sprintf("A running tool call tried to use Countersign's own command line (%s, process %d) and was refused.", route, pid))
 		write(w, http.StatusForbidden, answer{Error: "refused: this comes from inside a tool call that Countersign runs"})
 		return
 	}
 	var in intent
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&in); err != nil {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxIntent)).Decode(&in); err != nil {
 		write(w, http.StatusBadRequest, answer{Error: "the request could not be read"})
 		return
 	}
@@ -110,18 +113,39 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, route string, do f
 		return
 	}
 	s.Log.Info("intent from the command line", "intent", route, "hold", int64(in.ID))
-	write(w, http.StatusOK, answer{})
+	write(w, http.StatusOK, a)
 }
 
-func (s *Server) approve(in intent) error {
+// maxIntent bounds an intent: an item's content as the operator changed it.
+const maxIntent = 16 << 20
+
+func (s *Server) approve(in intent, a *answer) error {
 	digest, err := s.digest(in)
 	if err != nil {
 		return err
 	}
-	if in.Session {
+	switch {
+	case in.Session:
 		return s.Desk.ApproveForSession(in.ID, digest, ByCommandLine+", for the session")
+	case in.Reads != "":
+		return s.Desk.AllowReads(in.ID, digest, in.Reads, readsFor, ByCommandLine+", reads below it too")
+	case in.Edited != nil:
+		return s.Desk.ApproveEdited(in.ID, digest, in.Edited, ByCommandLine)
+	case in.Always:
+		return s.always(in.ID, a)
 	}
 	return s.Desk.Approve(in.ID, digest, ByCommandLine)
+}
+
+// always adds the narrow rule for an item, which then decides on it.
+func (s *Server) always(id worker.HoldID, a *answer) (err error) {
+	if s.Rules == nil {
+		return errNoRules
+	}
+	if a.Rule, err = s.Desk.NarrowRule(id); err != nil {
+		return err
+	}
+	return s.Rules.Add(id, a.Rule)
 }
 
 // preview looks at the disk for an item that waits.
