@@ -167,37 +167,33 @@ func (r *buttonRenderer) Objects() []fyne.CanvasObject {
 
 func (r *buttonRenderer) Destroy() {}
 
-// buttonRow lays buttons out beside each other, the last at the right end. Where
-// there is little room they leave out their keys before one is cut off.
-type buttonRow struct{}
+// buttonRow lays buttons out beside each other, the last at the right end, and
+// goes on in a second line where there is little room. Where two lines are not
+// enough, the buttons leave out their keys before one is cut off.
+type buttonRow struct{ width float32 }
 
-func (buttonRow) MinSize(objects []fyne.CanvasObject) fyne.Size {
-	return fyne.NewSize(0, objects[0].MinSize().Height)
+func (r *buttonRow) MinSize(objects []fyne.CanvasObject) fyne.Size {
+	if r.width == 0 || len(objects) == 0 {
+		return fyne.NewSize(0, 0)
+	}
+	lines := r.lines(objects, r.width)
+	return fyne.NewSize(0, float32(len(lines))*(r.height(objects)+theme.Padding())-theme.Padding())
 }
 
-func (buttonRow) Layout(objects []fyne.CanvasObject, size fyne.Size) {
-	wide := shorten(objects, false) <= size.Width
-	if !wide {
-		shorten(objects, true)
+func (r *buttonRow) height(objects []fyne.CanvasObject) float32 { return objects[0].MinSize().Height }
+
+// lines divides the buttons that are to be seen into lines.
+func (r *buttonRow) lines(objects []fyne.CanvasObject, width float32) [][]*button {
+	lines := fillLines(objects, width, false)
+	if len(lines) > 2 {
+		lines = fillLines(objects, width, true)
 	}
-	x := float32(0)
-	for i, o := range objects {
-		if !o.Visible() {
-			continue
-		}
-		m := o.MinSize()
-		if i == len(objects)-1 {
-			x = max(x, size.Width-m.Width)
-		}
-		o.Move(fyne.NewPos(x, 0))
-		o.Resize(fyne.NewSize(m.Width, size.Height))
-		x += m.Width + theme.Padding()
-	}
+	return lines
 }
 
-// shorten gives or takes the buttons' keys and returns the width they need.
-func shorten(objects []fyne.CanvasObject, short bool) float32 {
-	w := -theme.Padding()
+// fillLines fills lines with buttons, with or without their keys.
+func fillLines(objects []fyne.CanvasObject, width float32, short bool) (lines [][]*button) {
+	x := width + 1
 	for _, o := range objects {
 		b, ok := o.(*button)
 		if !ok || !b.Visible() {
@@ -207,7 +203,31 @@ func shorten(objects []fyne.CanvasObject, short bool) float32 {
 			b.short = short
 			b.Refresh()
 		}
-		w += b.MinSize().Width + theme.Padding()
+		w := b.MinSize().Width
+		if x+w > width {
+			lines, x = append(lines, nil), 0
+		}
+		lines[len(lines)-1] = append(lines[len(lines)-1], b)
+		x += w + theme.Padding()
 	}
-	return w
+	return lines
+}
+
+func (r *buttonRow) Layout(objects []fyne.CanvasObject, size fyne.Size) {
+	r.width = size.Width
+	lines := r.lines(objects, size.Width)
+	h, y := r.height(objects), float32(0)
+	for n, line := range lines {
+		x := float32(0)
+		for i, b := range line {
+			w := b.MinSize().Width
+			if i == len(line)-1 && n == len(lines)-1 {
+				x = max(x, size.Width-w)
+			}
+			b.Move(fyne.NewPos(x, y))
+			b.Resize(fyne.NewSize(w, h))
+			x += w + theme.Padding()
+		}
+		y += h + theme.Padding()
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"countersign/worker"
 	"countersign/worker/api/wire"
 	"countersign/worker/execute"
+	"countersign/worker/policy"
 	"countersign/worker/safetext"
 )
 
@@ -29,19 +30,21 @@ type detail struct {
 	root     *fyne.Container
 	onScreen func() bool // whether its place is the one in the window
 
-	name, left       *widget.Label
-	kind, mark       *widget.Icon
-	word             *canvas.Text
-	facts            *factGrid
-	doc, steps       *textView
-	out              *output
-	outcome          *widget.Label
-	ended            *container.Scroll // around the outcome
-	panes            *panes
-	buttons          *fyne.Container
-	approve, decline *button
-	release, stop    *button
-	whole            *fyne.Container
+	name, left      *widget.Label
+	kind, mark      *widget.Icon
+	word            *canvas.Text
+	changed         *strip // that it changed since it was shown
+	facts           *factGrid
+	badges          *badges
+	why, doc, steps *textView
+	out             *output
+	outcome         *widget.Label
+	ended           *container.Scroll // around the outcome
+	panes           *panes
+	*answerRow
+	decides bool // something can be decided here
+	marks   func() (all int, thisToo bool)
+	page    *fyne.Container // all of it
 
 	view      worker.View // what is shown
 	section   section
@@ -49,14 +52,15 @@ type detail struct {
 	unfit     error     // why it cannot be decoded into a task
 	since     time.Time // when it came before the operator's eyes
 	stepCount int
-	row       buttonsShown
 }
 
 // newDetail makes a detail; do is nil where nothing can be done.
 func newDetail(u *UI, k *keys, onScreen func() bool, do func(action)) *detail {
-	d := &detail{u: u, onScreen: onScreen, doc: newTextView(), steps: newTextView()}
+	d := &detail{u: u, onScreen: onScreen, why: newTextView(), doc: newTextView(), steps: newTextView()}
 	d.doc.onScreen = onScreen
-	d.doc.keys, d.steps.keys = k, k
+	d.why.side = verdictGutter
+	d.why.keys, d.doc.keys, d.steps.keys = k, k, k
+	d.changed, d.badges = newStrip(theme.WarningIcon()), newBadges()
 	d.out = newOutput(u, k)
 	d.name = widget.NewLabel("")
 	d.name.TextStyle.Bold = true
@@ -71,46 +75,34 @@ func newDetail(u *UI, k *keys, onScreen func() bool, do func(action)) *detail {
 	head := container.NewBorder(nil, nil,
 		container.NewHBox(d.kind, d.name, d.mark, container.NewCenter(d.word)),
 		d.left)
-	d.panes = &panes{doc: d.doc, steps: d.steps, out: d.out}
+	d.panes = &panes{why: d.why, doc: d.doc, steps: d.steps, out: d.out}
 	d.out.cameOrWent = d.panes.layoutAgain
-	d.panes.box = container.New(d.panes, d.doc.themed(), d.out.root, d.steps.themed())
-	d.buttons = d.makeButtons(do)
+	d.panes.box = container.New(d.panes, d.why.themed(), d.doc.themed(), d.out.root, d.steps.themed())
+	d.decides = do != nil
+	d.answerRow = newAnswerRow(func(a action) { d.u.window.do(a) }, u.Rulebook != nil)
 	d.ended = container.NewVScroll(d.outcome)
 	d.ended.Hide()
-	s := sheet{container.NewPadded(head), container.NewVScroll(container.NewPadded(d.facts.box)), d.ended, d.panes.box, d.buttons}
-	d.whole = container.New(s, s.objects()...)
-	d.whole.Hide()
-	d.root = container.New(narrowable{}, d.whole)
+	s := sheet{head: container.NewPadded(head), panes: d.panes.box, buttons: d.box,
+		about: []fyne.CanvasObject{container.NewVScroll(d.changed.box), container.NewVScroll(container.NewPadded(d.facts.box)),
+			container.NewVScroll(d.badges), d.ended}}
+	d.page = container.New(s, s.objects()...)
+	d.page.Hide()
+	d.root = container.New(narrowable{}, d.page)
 	return d
-}
-
-func (d *detail) makeButtons(do func(action)) *fyne.Container {
-	if do == nil {
-		return container.NewHBox()
-	}
-	press := func(a action) func() {
-		return func() { d.u.window.do(a) }
-	}
-	d.approve = newButton("Approve", keysOf(doApprove), theme.ConfirmIcon(), press(doApprove))
-	d.approve.tone = theme.ColorNamePrimary
-	d.decline = newButton("Decline…", keysOf(doDecline), theme.CancelIcon(), press(doDecline))
-	d.release = newButton("Release", keysOf(doRelease), theme.ContentUndoIcon(), press(doRelease))
-	d.stop = newButton("Stop", keysOf(doStop), theme.MediaStopIcon(), press(doStop))
-	d.stop.tone = theme.ColorNameError
-	return container.NewPadded(container.New(buttonRow{}, d.approve, d.decline, d.release, d.stop))
 }
 
 // clear shows nothing.
 func (d *detail) clear() {
 	d.view = worker.View{}
 	d.out.open("", false)
-	d.whole.Hide()
+	d.page.Hide()
 }
 
 // show draws an item. Only what changed is drawn anew; what the operator decides
 // on changes only together with its digest.
 func (d *detail) show(v worker.View, s section) {
 	other := v.ID != d.view.ID || v.Digest != d.view.Digest
+	another := other || v.Decision != d.view.Decision || !sameWhy(v.Shown.Explanation, d.view.Shown.Explanation)
 	d.view, d.section = v, s
 	if other {
 		d.task, d.unfit = execute.Decode(v.Item.Kind, v.Item.Payload)
@@ -119,7 +111,11 @@ func (d *detail) show(v worker.View, s section) {
 		d.doc.setLines(shown(v.Hold, d.task, d.unfit), false)
 		d.shownNow()
 	}
-	d.whole.Show()
+	if another {
+		d.drawWhy(v)
+	}
+	d.drawChanged(v)
+	d.page.Show()
 	d.drawHead(v, s)
 	d.facts.set(v, d.task, d.u.Now())
 	d.drawOutcome(v)
@@ -175,7 +171,7 @@ func (d *detail) drawHead(v worker.View, s section) {
 	switch n := undecided(d.u.snap); {
 	case left != "" && v.DecisionLeft < time.Minute:
 		importance = widget.DangerImportance
-	case left == "" && d.approve != nil && n > 0 && v.Decision != worker.Undecided:
+	case left == "" && d.decides && n > 0 && v.Decision != worker.Undecided:
 		left, importance = fmt.Sprintf("%d waiting – press %s", n, keysOf(doNextWaiting)), widget.HighImportance
 	}
 	if d.left.Importance != importance {
@@ -201,7 +197,7 @@ func (d *detail) drawOutcome(v worker.View) {
 	} else {
 		d.ended.Show()
 	}
-	d.whole.Refresh()
+	d.page.Refresh()
 }
 
 func wordsTitle(h worker.Hold) string {
@@ -211,38 +207,59 @@ func wordsTitle(h worker.Hold) string {
 	return "Why: "
 }
 
-// enable lets through what can be done with the item now.
-func (d *detail) enable() {
-	if d.approve == nil {
-		return
+// drawWhy shows the reasons and the marks of an item.
+func (d *detail) drawWhy(v worker.View) {
+	var risks []policy.Risk
+	if d.unfit == nil {
+		risks = policy.Risks(d.task)
 	}
-	v, open := d.view, d.section == waiting && d.view.Decision == worker.Undecided
-	label := "Approve"
-	d.doc.look()
-	if n := d.doc.unseen(); n > 0 && open {
-		label = "Approve with " + unseenWords(n)
+	d.why.ScrollToOffset(0)
+	d.why.setLines(whyLines(v.Hold, d.task, risks), false)
+	d.badges.set(badgeWords(risks, hiddenMarks(d.task, d.unfit, v.Item.Payload)))
+	d.page.Refresh()
+}
+
+// drawChanged says that an approved item came back, and over what.
+func (d *detail) drawChanged(v worker.View) {
+	words := ""
+	if v.Changed {
+		words = "Approved, but not run: what it names changed meanwhile. Look at it again."
+		for _, e := range v.Steps {
+			if e.Step == worker.StepChanged {
+				words = "Approved, but not run: " + safetext.Clip(e.Reason, 1000) + ". Look at it again."
+			}
+		}
 	}
-	d.approve.set(label, open)
-	d.decline.set("Decline…", open)
-	d.release.set("Release", d.section == waiting && v.Acceptance == worker.NotAsked)
-	d.stop.set("Stop", d.section == running && v.Word != worker.WordStopping)
-	d.approve.Hidden, d.decline.Hidden, d.release.Hidden =
-		d.section != waiting, d.section != waiting, d.section != waiting
-	d.stop.Hidden = d.section != running
-	if none := d.section == finished; none != d.buttons.Hidden {
-		d.buttons.Hidden = none
-		d.whole.Refresh()
-	}
-	if row := (buttonsShown{d.section, label}); row != d.row {
-		d.row = row
-		d.buttons.Refresh()
+	if d.changed.say(words) {
+		d.page.Refresh()
 	}
 }
 
-// buttonsShown is what decides which buttons there are and how wide.
-type buttonsShown struct {
-	section section
-	label   string
+// open reports whether the item waits for a decision.
+func (d *detail) open() bool { return d.section == waiting && d.view.Decision == worker.Undecided }
+
+// unseen is how many lines of what is decided on have not been on screen.
+func (d *detail) unseen() int {
+	d.doc.look()
+	return d.doc.unseen()
+}
+
+// enable lets through what can be done with the item now.
+func (d *detail) enable() {
+	a := answerable{view: d.view, section: d.section}
+	if !d.decides {
+		a.section = finished
+	}
+	if d.open() {
+		a.unseen = d.unseen()
+		a.reads = readsUnder(d.task.Kind, d.task.Path)
+		if d.marks != nil {
+			a.marked, a.isIn = d.marks()
+		}
+	}
+	if d.answerRow.enable(a) {
+		d.page.Refresh()
+	}
 }
 
 // shownNow restarts the reading time.
@@ -254,21 +271,30 @@ func (d *detail) read() bool {
 	return d.u.watched.Load() && d.onScreen() && d.u.Now().Sub(d.since) >= readingTime
 }
 
-// scroll moves through what is asked, and then through the output.
+// scroll moves through what is asked, then through the reasons, then through the
+// output.
 func (d *detail) scroll(a action) {
 	switch a {
 	case doPageDown:
-		if !d.doc.atEnd() {
+		switch {
+		case !d.doc.atEnd():
 			d.doc.page(1)
-		} else {
+		case !d.why.atEnd():
+			d.why.page(1)
+		default:
 			d.out.page(1)
 		}
 	case doPageUp:
-		if !d.out.page(-1) {
+		switch {
+		case d.out.page(-1):
+		case d.why.GetScrollOffset() > 0:
+			d.why.page(-1)
+		default:
 			d.doc.page(-1)
 		}
 	case doTop:
 		d.doc.page(-1 << 20)
+		d.why.page(-1 << 20)
 		d.out.page(-1 << 20)
 	case doEnd:
 		d.doc.page(1 << 20)

@@ -13,6 +13,12 @@ type action int
 const (
 	doNothing action = iota
 	doApprove
+	doApproveSession
+	doAllowReads
+	doEdit
+	doAlways
+	doTest
+	doMark
 	doDecline
 	doRelease
 	doStop
@@ -21,6 +27,7 @@ const (
 	doNext
 	doPrevious
 	doNextWaiting
+	doWhole
 	doPageDown
 	doPageUp
 	doTop
@@ -55,6 +62,12 @@ func bindings() []binding {
 	enter := []fyne.KeyName{fyne.KeyReturn, fyne.KeyEnter}
 	return []binding{
 		{doApprove, ctrl, enter, "Ctrl+Enter", "approve the item shown"},
+		{doApproveSession, ctrlShift, enter, "Ctrl+Shift+Enter", "approve it, and what is identical to it until its session ends"},
+		{doAllowReads, ctrl, one(fyne.KeyG), "Ctrl+G", "approve a read or a list, and those below its directory for 15 min"},
+		{doEdit, ctrl, one(fyne.KeyE), "Ctrl+E", "edit the command or the content, and approve that"},
+		{doAlways, ctrl, one(fyne.KeyL), "Ctrl+L", "always approve such items: write a rule"},
+		{doTest, ctrl, one(fyne.KeyT), "Ctrl+T", "test the rule that is being written"},
+		{doMark, 0, one(fyne.KeyX), "X", "mark the item, to approve several at once"},
 		{doDecline, ctrl, one(fyne.KeyD), "Ctrl+D", "decline it, with words for the agent"},
 		{doRelease, ctrl, one(fyne.KeyR), "Ctrl+R", "release it: hold it no longer, without an answer"},
 		{doStop, ctrlShift, one(fyne.KeyBackspace), "Ctrl+Shift+Backspace", "stop the running item shown"},
@@ -63,6 +76,7 @@ func bindings() []binding {
 		{doNext, 0, []fyne.KeyName{fyne.KeyJ, fyne.KeyDown}, "J or ↓", "next item"},
 		{doPrevious, 0, []fyne.KeyName{fyne.KeyK, fyne.KeyUp}, "K or ↑", "previous item"},
 		{doNextWaiting, 0, one(fyne.KeyN), "N", "next item that waits for you"},
+		{doWhole, 0, one(fyne.KeyV), "V", "a write: what changes in the file, or all of its new content"},
 		{doPageDown, 0, one(fyne.KeyPageDown), "Page Down", "scroll the command or content, then the output"},
 		{doPageUp, 0, one(fyne.KeyPageUp), "Page Up", "scroll back"},
 		{doTop, 0, one(fyne.KeyHome), "Home", "to the beginning"},
@@ -148,7 +162,9 @@ func (k *keys) press(a action) {
 		return
 	}
 	if k.sheets.open() {
-		k.sheets.press(a)
+		if k.unheld(a) {
+			k.sheets.press(a)
+		}
 		return
 	}
 	if k.canvas.Overlays().Top() != nil {
@@ -160,18 +176,25 @@ func (k *keys) press(a action) {
 	if _, typing := k.canvas.Focused().(*field); typing && decides(a) {
 		return
 	}
-	if decides(a) {
-		if !k.fresh {
-			return
-		}
-		k.fresh = false
+	if k.unheld(a) {
+		k.do(a)
 	}
-	k.do(a)
+}
+
+// unheld lets a decision through once for each press of a key: a key that is
+// held repeats, and must not meet the next item with it.
+func (k *keys) unheld(a action) bool {
+	if !decides(a) {
+		return true
+	}
+	fresh := k.fresh
+	k.fresh = false
+	return fresh
 }
 
 func decides(a action) bool {
 	switch a {
-	case doApprove, doDecline, doRelease, doStop:
+	case doApprove, doApproveSession, doAllowReads, doEdit, doAlways, doMark, doDecline, doRelease, doStop:
 		return true
 	}
 	return false

@@ -116,7 +116,7 @@ func (o *output) show(s stretch) {
 	follow = follow && (o.view.atEnd() || len(o.view.lines) == 0)
 	o.from, o.count = s.from, s.count
 	if s.err != nil {
-		s.lines = []textLine{{"The output cannot be read: " + safetext.Line(s.err.Error()), note, 0}}
+		s.lines = []textLine{{Text: "The output cannot be read: " + safetext.Line(s.err.Error()), Style: note}}
 	}
 	words := "Output: " + countWords(s.count, "line", "lines")
 	if s.count == 0 {
@@ -308,7 +308,7 @@ func (r *outputReader) deliver(s stretch, m mark) {
 func outputText(lines []execute.Line, from int) []textLine {
 	text := make([]textLine, 0, len(lines))
 	for i, l := range lines {
-		t := textLine{safetext.Block(string(l.Text)), body, from + i + 1}
+		t := textLine{Text: safetext.Block(string(l.Text)), Style: body, Number: from + i + 1}
 		switch {
 		case l.Note:
 			t.Style, t.Number = note, 0
@@ -318,7 +318,7 @@ func outputText(lines []execute.Line, from int) []textLine {
 		text = append(text, t)
 		if l.Clipped > 0 {
 			text = append(text, textLine{
-				"      " + bytesWords(l.Clipped) + " of this line are in the file only", note, 0})
+				Text: "      " + bytesWords(l.Clipped) + " of this line are in the file only", Style: note})
 		}
 	}
 	return text

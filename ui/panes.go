@@ -5,21 +5,22 @@ import (
 	"fyne.io/fyne/v2/container"
 )
 
-// panes lays out what is asked, what was printed and the steps above each other:
-// each gets what it needs, and what is left goes to the one that is read now.
+// panes lays out the reasons, what is asked, what was printed and the steps above
+// each other: each gets what it needs, and what is left goes to the one that is
+// read now. However much there is of the others, what is asked is there.
 type panes struct {
-	box              *fyne.Container
-	doc, steps       *textView
-	out              *output
-	docFit, stepsFit float32 // as of the last layout
-	printed          bool
+	box                      *fyne.Container
+	why, doc, steps          *textView
+	out                      *output
+	whyFit, docFit, stepsFit float32 // as of the last layout
+	printed                  bool
 }
 
 const paneGap = 6
 
 // layoutAgain lays out anew if what the panes need has changed.
 func (p *panes) layoutAgain() {
-	if p.doc.fit() != p.docFit || p.steps.fit() != p.stepsFit || p.out.root.Visible() != p.printed {
+	if p.why.fit() != p.whyFit || p.doc.fit() != p.docFit || p.steps.fit() != p.stepsFit || p.out.root.Visible() != p.printed {
 		p.box.Refresh()
 	}
 }
@@ -31,40 +32,63 @@ func (p *panes) Layout(o []fyne.CanvasObject, size fyne.Size) {
 	for i := range o {
 		o[i].Resize(fyne.NewSize(size.Width, o[i].Size().Height))
 	}
-	p.docFit, p.stepsFit, p.printed = p.doc.fit(), p.steps.fit(), p.out.root.Visible()
+	p.whyFit, p.docFit, p.stepsFit, p.printed = p.why.fit(), p.doc.fit(), p.steps.fit(), p.out.root.Visible()
 	rest := size.Height - paneGap
-	steps := min(p.stepsFit+2, rest*0.28)
+	steps := min(p.stepsFit+2, rest*0.24)
 	rest -= steps
+	why := float32(0)
+	if p.whyFit > 0 {
+		most := rest * 0.42
+		if p.printed {
+			most = rest * 0.25
+		}
+		if room := rest - paneGap - p.docFit - 2; !p.printed && room > most {
+			most = room // the command leaves it
+		}
+		why = min(p.whyFit+2, most)
+		rest -= why + paneGap
+	}
 	doc := rest
 	if p.printed {
 		rest -= paneGap
 		doc = min(p.docFit+2, rest*0.4)
 	}
-	place := func(o fyne.CanvasObject, y, h float32) {
+	y := float32(0)
+	place := func(o fyne.CanvasObject, h float32) {
 		o.Move(fyne.NewPos(0, y))
 		o.Resize(fyne.NewSize(size.Width, h))
+		if h > 0 {
+			y += h + paneGap
+		}
 	}
-	place(o[0], 0, doc)
-	y := doc + paneGap
+	place(o[0], why)
+	place(o[1], doc)
 	if p.printed {
-		place(o[1], y, rest-doc)
-		y += rest - doc + paneGap
+		place(o[2], rest-doc)
 	}
-	place(o[2], y, steps)
+	place(o[3], steps)
 }
 
-// sheet lays out a detail: its title, the facts and how it ended at the top, the
-// buttons at the bottom, and what is read in the room between. Where the window
-// is low the facts are scrolled, so that the buttons are always there.
-type sheet struct{ head, facts, outcome, panes, buttons fyne.CanvasObject }
+// sheet lays out a detail: its title and what is known about the item at the
+// top, the buttons at the bottom, and what is read in the room between. Where the
+// window is low, what is about the item is scrolled, so that there is always room
+// to read and the buttons are there.
+type sheet struct {
+	head           fyne.CanvasObject
+	about          []fyne.CanvasObject // each a *container.Scroll
+	panes, buttons fyne.CanvasObject
+}
 
 func (s sheet) objects() []fyne.CanvasObject {
-	return []fyne.CanvasObject{s.head, s.facts, s.outcome, s.panes, s.buttons}
+	return append(append([]fyne.CanvasObject{s.head}, s.about...), s.panes, s.buttons)
 }
 
 func (s sheet) MinSize([]fyne.CanvasObject) fyne.Size {
-	return fyne.NewSize(380, s.head.MinSize().Height+s.panes.MinSize().Height+2*s.buttons.MinSize().Height)
+	return fyne.NewSize(380, s.head.MinSize().Height+s.panes.MinSize().Height+2*leastButtons)
 }
+
+// leastButtons is the height of one line of buttons with what is around it.
+const leastButtons = 42
 
 func (s sheet) Layout(_ []fyne.CanvasObject, size fyne.Size) {
 	// The width decides how high the words are, so it comes first.
@@ -77,20 +101,22 @@ func (s sheet) Layout(_ []fyne.CanvasObject, size fyne.Size) {
 		s.buttons.Move(fyne.NewPos(0, bottom))
 		s.buttons.Resize(fyne.NewSize(size.Width, size.Height-bottom))
 	}
-	place := func(o fyne.CanvasObject, most float32) {
-		if !o.Visible() {
-			return
-		}
-		h := most
-		if c, ok := o.(*container.Scroll); ok {
-			h = min(c.Content.MinSize().Height, most)
-		}
+	place := func(o fyne.CanvasObject, h float32) {
 		o.Move(fyne.NewPos(0, y))
 		o.Resize(fyne.NewSize(size.Width, h))
 		y += h
 	}
 	place(s.head, s.head.MinSize().Height)
-	place(s.facts, size.Height*0.3)
-	place(s.outcome, size.Height*0.2)
-	place(s.panes, bottom-y)
+	room := (bottom - y) * 0.5
+	for _, o := range s.about {
+		c := o.(*container.Scroll)
+		if !c.Visible() || !c.Content.Visible() {
+			place(c, 0)
+			continue
+		}
+		h := min(c.Content.MinSize().Height, room*0.6)
+		place(c, h)
+		room -= h
+	}
+	place(s.panes, max(bottom-y, 0))
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // byOperator is who decided, as the journal names it.
-const byOperator = "operator"
+const byOperator = worker.ByOperator
 
 // section is a part of the queue.
 type section int
@@ -55,12 +55,13 @@ type queue struct {
 	summaries map[worker.HoldID]string
 	rows      map[*row]entry // what each row of the list was last given
 	selected  worker.HoldID
-	offered   bool // nobody chose the selected item, and it does not wait
-	settling  bool // the list is being told of a selection, not the operator's
+	marked    map[worker.HoldID]string // by digest: what is approved together
+	offered   bool                     // nobody chose the selected item, and it does not wait
+	settling  bool                     // the list is being told of a selection, not the operator's
 }
 
 func newQueue(u *UI, k *keys) *queue {
-	q := &queue{u: u, summaries: map[worker.HoldID]string{}, rows: map[*row]entry{}}
+	q := &queue{u: u, summaries: map[worker.HoldID]string{}, rows: map[*row]entry{}, marked: map[worker.HoldID]string{}}
 	q.list = &rowList{keys: k}
 	q.list.Length = func() int { return len(q.entries) }
 	q.list.CreateItem = func() fyne.CanvasObject { return newRow() }
@@ -72,6 +73,7 @@ func newQueue(u *UI, k *keys) *queue {
 	q.list.HideSeparators = true
 	q.list.ExtendBaseWidget(q.list)
 	q.detail = newDetail(u, k, q.onScreen, q.do)
+	q.detail.marks = func() (int, bool) { return len(q.marked), q.marked[q.detail.view.ID] != "" }
 	q.emptyMsg = widget.NewLabel("")
 	q.emptyMsg.Alignment = fyne.TextAlignCenter
 	q.emptyMsg.Wrapping = fyne.TextWrapWord
@@ -89,6 +91,7 @@ func (q *queue) onScreen() bool { return q.u.visible.Load() && q.root.Visible() 
 func (q *queue) draw(s worker.Snapshot) {
 	was := q.entries
 	q.take(s)
+	q.forgetMarks()
 	q.keepSelection()
 	if slices.Equal(was, q.entries) {
 		q.refreshRows()
@@ -142,7 +145,7 @@ func (q *queue) keepSelection() {
 	if there && !q.offered {
 		return
 	}
-	if next := q.nextWaiting(0); next != 0 {
+	if next := q.nextWaiting(0, nil); next != 0 {
 		q.selected, q.offered = next, false
 		return
 	}
@@ -237,79 +240,15 @@ func (q *queue) move(by int) {
 	}
 }
 
-// do acts on the item in the detail.
-func (q *queue) do(a action) {
-	switch a {
-	case doNext:
-		q.move(1)
-	case doPrevious:
-		q.move(-1)
-	case doNextWaiting:
-		q.moveOn(q.selected)
-	case doApprove:
-		q.approve()
-	case doDecline:
-		q.decline()
-	case doRelease:
-		if v, ok := q.decidable(q.detail.release); ok {
-			q.u.intent(func() error { return q.u.Desk.Release(v.ID) }, func() { q.moveOn(v.ID) })
-		}
-	case doStop:
-		if v, ok := q.decidable(q.detail.stop); ok {
-			q.u.intent(func() error { return q.u.Desk.Stop(v.ID) }, nil)
-		}
-	default:
-		q.detail.scroll(a)
-	}
-}
-
-// decidable returns the item in the detail if the button allows its action and
-// the operator can have read it.
-func (q *queue) decidable(b *button) (worker.View, bool) {
-	v := q.detail.view
-	return v, v.ID != 0 && !b.disabled && q.detail.read()
-}
-
-func (q *queue) approve() {
-	v, ok := q.decidable(q.detail.approve)
-	if !ok {
-		return
-	}
-	by := byOperator
-	if n := q.detail.doc.unseen(); n > 0 {
-		by = fmt.Sprintf("%s, %s", byOperator, unseenWords(n))
-	}
-	q.u.intent(func() error { return q.u.Desk.Approve(v.ID, v.Digest, by) }, func() { q.moveOn(v.ID) })
-}
-
-func (q *queue) decline() {
-	v, ok := q.decidable(q.detail.decline)
-	if !ok {
-		return
-	}
-	w := q.u.window
-	w.sheets.askWords(w.keys, itemName(v.Hold), func(words string) {
-		q.u.intent(func() error { return q.u.Desk.Decline(v.ID, v.Digest, words, byOperator) },
-			func() { q.moveOn(v.ID) })
-	})
-}
-
-// moveOn goes to the next item that waits for a decision, after one was made.
-func (q *queue) moveOn(from worker.HoldID) {
-	if q.selected != from {
-		return // the operator has gone elsewhere meanwhile
-	}
-	if next := q.nextWaiting(from); next != 0 {
-		q.selectItem(next)
-	}
-}
-
 // nextWaiting is the undecided item after another one, or the first there is; 0
-// for none.
-func (q *queue) nextWaiting(after worker.HoldID) worker.HoldID {
+// for none. What is in decided was decided a moment ago.
+func (q *queue) nextWaiting(after worker.HoldID, decided map[worker.HoldID]string) worker.HoldID {
 	var next worker.HoldID
 	for _, e := range q.entries {
 		if e.section != waiting || e.id == 0 || e.id == after || q.views[e.id].Decision != worker.Undecided {
+			continue
+		}
+		if _, done := decided[e.id]; done {
 			continue
 		}
 		if next == 0 || next < after && e.id > after {
@@ -331,6 +270,9 @@ func (q *queue) face(e entry) face {
 	}
 	f := face{kind: v.Item.Kind, summary: s, word: v.Word}
 	f.rest = safetext.Clip(v.Item.SessionID, 60) + " · " + recently(v.Age)
+	if f.marked = q.marked[e.id] != ""; f.marked {
+		f.rest = "marked · " + f.rest
+	}
 	if e.section == finished {
 		if o := endWords(v.Hold); o != "" {
 			f.rest += " · " + strings.TrimSuffix(o, ".")

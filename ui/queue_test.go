@@ -296,7 +296,7 @@ func TestButtonsLeaveOutTheirKeysBeforeOneIsCutOff(t *testing.T) {
 	st := newStage(t)
 	st.show(waitingItems(execItem(1, "one")))
 	d := st.window.queue.detail
-	row := d.buttons.Objects[0].(*fyne.Container)
+	row := d.box.Objects[0].(*fyne.Container)
 	for _, width := range []float32{700, 420} {
 		row.Resize(fyne.NewSize(width, 40))
 		if end := d.release.Position().X + d.release.Size().Width; end > width {

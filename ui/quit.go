@@ -43,7 +43,7 @@ func (u *UI) askQuit() {
 	if !u.visible.Load() {
 		u.Show()
 	}
-	stop := choice{"Stop them and quit", doStop, theme.ColorNameError, u.Quit}
+	stop := choice{label: "Stop them and quit", key: doStop, tone: theme.ColorNameError, do: u.Quit}
 	back := choice{label: "Cancel", key: doLeave}
 	title := countWords(n, "command is", "commands are") + " running"
 	words := "What waits for you stays in the journal and is shown again at the next start."
@@ -54,7 +54,7 @@ func (u *UI) askQuit() {
 		u.window.sheets.show(title, paragraph(words), nil, stop, back)
 		return
 	}
-	wait := choice{"Wait, then quit", doApprove, theme.ColorNamePrimary, func() {
+	wait := choice{label: "Wait, then quit", key: doApprove, tone: theme.ColorNamePrimary, do: func() {
 		u.window.say("Quitting when what runs has ended. Nothing new is claimed.")
 		u.QuitWhenDone()
 	}}
@@ -70,7 +70,7 @@ func (w *window) closing() {
 	}
 	w.sheets.show("Close the window?",
 		paragraph("There is no tray here to come back from. Starting Countersign again opens this window."), nil,
-		choice{"Keep working in the background", doApprove, theme.ColorNamePrimary, w.u.hide},
+		choice{label: "Keep working in the background", key: doApprove, tone: theme.ColorNamePrimary, do: w.u.hide},
 		choice{label: "Quit", key: doQuit, do: w.u.askQuit},
 		choice{label: "Cancel", key: doLeave})
 }

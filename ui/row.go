@@ -23,6 +23,7 @@ type face struct {
 	lease   float32
 	leased  bool
 	risk    bool
+	marked  bool // to be approved together with others
 }
 
 // row is one line of the queue or the history. It places its words itself and
@@ -82,7 +83,11 @@ func (r *row) set(f face) {
 	}
 	r.lease.set(f)
 	if item {
-		setIcon(r.kind, kindIcon(f.kind), theme.ColorNamePlaceHolder)
+		if f.marked {
+			setIcon(r.kind, theme.CheckButtonCheckedIcon(), theme.ColorNamePrimary)
+		} else {
+			setIcon(r.kind, kindIcon(f.kind), theme.ColorNamePlaceHolder)
+		}
 		icon, tone := statusIcon(f.word)
 		setIcon(r.mark, icon, tone)
 		r.word.Color = colour(tone)

@@ -15,6 +15,7 @@ type choice struct {
 	key   action // doApprove is Ctrl+Enter, doLeave is Escape
 	tone  fyne.ThemeColorName
 	do    func() // nil only closes
+	stays bool   // the dialog stays open: do closes it
 }
 
 // sheets shows dialogs, one at a time, and takes their keys: Ctrl+Enter for the
@@ -46,11 +47,14 @@ func (s *sheets) show(title string, content fyne.CanvasObject, focus fyne.Focusa
 	}
 }
 
-// press takes the choice of a key and closes the dialog. Other keys do nothing.
+// press takes the choice of a key, which closes most dialogs. Other keys do
+// nothing.
 func (s *sheets) press(a action) {
 	for _, c := range s.choices {
 		if c.key == a {
-			s.close()
+			if !c.stays {
+				s.close()
+			}
 			if c.do != nil {
 				c.do()
 			}
@@ -93,7 +97,7 @@ func (s *sheets) askWords(k *keys, about string, decline func(words string)) {
 	content := container.NewVBox(
 		paragraph("Nothing of "+about+" will run. The agent is told that you declined it, and these words:"), words)
 	s.show("Decline "+about, content, words,
-		choice{"Decline", doApprove, theme.ColorNameError, func() { decline(words.Text) }},
+		choice{label: "Decline", key: doApprove, tone: theme.ColorNameError, do: func() { decline(words.Text) }},
 		choice{label: "Back", key: doLeave})
 }
 

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"image/png"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -242,6 +244,8 @@ type fakeDesk struct {
 	did       []string
 	refuse    error
 	snapshots int
+
+	refuseApproval error
 }
 
 func (d *fakeDesk) Snapshot() worker.Snapshot {
@@ -267,7 +271,28 @@ func (d *fakeDesk) intents() []string {
 }
 
 func (d *fakeDesk) Approve(id worker.HoldID, digest, by string) error {
+	if d.refuseApproval != nil {
+		return d.refuseApproval
+	}
 	return d.note("approve %d %s by %s", id, digest, by)
+}
+
+func (d *fakeDesk) ApproveForSession(id worker.HoldID, digest, by string) error {
+	return d.note("approve %d %s for the session by %s", id, digest, by)
+}
+
+func (d *fakeDesk) AllowReads(id worker.HoldID, digest, dir string, within time.Duration, by string) error {
+	return d.note("allow reads under %s for %v with %d %s by %s", dir, within, id, digest, by)
+}
+
+func (d *fakeDesk) ApproveEdited(id worker.HoldID, digest string, payload json.RawMessage, by string) error {
+	return d.note("approve %d %s as %s by %s", id, digest, payload, by)
+}
+
+func (d *fakeDesk) NarrowRule(id worker.HoldID) (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return fmt.Sprintf("[[rule]]\nname = \"like #%d\"\n", id), d.refuse
 }
 
 func (d *fakeDesk) Decline(id worker.HoldID, digest, words, by string) error {
@@ -424,4 +449,22 @@ func (h *fakeHistory) Entries(_ context.Context, id worker.HoldID) ([]worker.Ent
 		{Hold: id, Step: worker.StepClaimed},
 		{Hold: id, Step: worker.StepDelivered, Facts: h.hold(id).Facts},
 	}, nil
+}
+
+// picture writes what is in the window to a file, where one looks at them.
+func (st *stage) picture(name string) {
+	st.t.Helper()
+	dir := os.Getenv("COUNTERSIGN_PICTURES")
+	if dir == "" {
+		return
+	}
+	st.wgIdle()
+	f, err := os.Create(filepath.Join(dir, name+".png"))
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	defer f.Close()
+	if err := png.Encode(f, st.window.win.Canvas().Capture()); err != nil {
+		st.t.Fatal(err)
+	}
 }

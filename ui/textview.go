@@ -1,14 +1,12 @@
 package ui
 
 import (
-	"image/color"
-	"strconv"
-
 	"fyne.io/fyne/v2"
-	"fyne.io/fyne/v2/canvas"
 	"fyne.io/fyne/v2/container"
 	"fyne.io/fyne/v2/theme"
 	"fyne.io/fyne/v2/widget"
+
+	"countersign/worker/policy"
 )
 
 // lineStyle says what a line of a textView is.
@@ -19,14 +17,29 @@ const (
 	heading                  // our own words about what follows, not numbered
 	note                     // our own words, not numbered
 	stderr                   // somebody else's text, from the error stream
+	added                    // somebody else's text, new in a file
+	removed                  // text of a file that goes away
+	aside                    // our own words about the line before, beside the verdicts
 )
 
 // textLine is one line to draw. Text must be safe already (safetext) and hold
 // no newline.
 type textLine struct {
-	Text   string
-	Style  lineStyle
-	Number int // from 1; 0 for none
+	Text    string
+	Style   lineStyle
+	Number  int            // from 1; 0 for none
+	Verdict policy.Verdict // drawn beside the line where there is one
+	Sign    string         // of a difference, drawn beside the line: + or −
+	Indent  int            // in characters
+	Inks    []ink          // stretches that are drawn in other ways, in order
+}
+
+// ink is how a stretch of a line is drawn, beside its style.
+type ink struct {
+	From, To int // bytes of the line's text
+	Tone     fyne.ThemeColorName
+	Bold     bool
+	Under    bool // underlined
 }
 
 // textRow is what one row on screen draws: a piece of a line.
@@ -46,15 +59,16 @@ type textView struct {
 	seen  []bool  // by row
 	cols  int     // that fixed-width rows were cut for
 	cell  float32 // width of a character
+	side  float32 // width of the gutter
 	wide  map[letter]float32
 
 	onScreen func() bool // nil where nobody asks what was seen
 }
 
 func newTextView() *textView {
-	t := &textView{wide: map[letter]float32{}}
+	t := &textView{wide: map[letter]float32{}, side: gutter}
 	t.Length = func() int { return len(t.rows) }
-	t.CreateItem = func() fyne.CanvasObject { return newTextRowBox() }
+	t.CreateItem = func() fyne.CanvasObject { return newTextRowBox(t) }
 	t.UpdateItem = func(id widget.ListItemID, o fyne.CanvasObject) { t.draw(id, o.(*textRowBox)) }
 	t.OnSelected = func(widget.ListItemID) { t.UnselectAll() }
 	t.HideSeparators = true
@@ -97,11 +111,12 @@ func (t *textView) Resize(s fyne.Size) {
 
 // styleOf is how a line's text is drawn: somebody else's in a fixed width.
 func styleOf(s lineStyle) fyne.TextStyle {
-	return fyne.TextStyle{Monospace: s != heading && s != note, Bold: s == heading}
+	ours := s == heading || s == note || s == aside
+	return fyne.TextStyle{Monospace: !ours, Bold: s == heading}
 }
 
 func (t *textView) columns(width float32) int {
-	return max(int((width-gutter-2*textMargin)/t.cell), 20)
+	return max(int((width-t.side-2*textMargin)/t.cell), 20)
 }
 
 // wrap cuts the lines into rows; a line counted as seen stays seen.
@@ -124,10 +139,24 @@ func (t *textView) wrap(seen []bool) {
 
 // cut returns where the row of a line that begins at from ends.
 func (t *textView) cut(l textLine, from int) int {
+	cols := max(t.cols-l.Indent, 10)
 	if style := styleOf(l.Style); !style.Monospace {
-		return cutWords(l.Text, from, gutter+float32(t.cols)*t.cell, t.advances(style))
+		width := float32(cols) * t.cell
+		if t.start(l) == textMargin {
+			width += t.side
+		}
+		return cutWords(l.Text, from, width, t.advances(style))
 	}
-	return cut(l.Text, from, t.cols)
+	return cut(l.Text, from, cols)
+}
+
+// start is where the text of a line begins, from the left.
+func (t *textView) start(l textLine) float32 {
+	x := t.side
+	if (l.Style == heading || l.Style == note) && l.Verdict == "" {
+		x = textMargin // nothing stands beside it
+	}
+	return x + float32(l.Indent)*t.cell
 }
 
 // look notes the rows that are wholly on screen now as seen.
@@ -194,79 +223,6 @@ func (t *textView) draw(id int, box *textRowBox) {
 	}
 	r := t.rows[id]
 	l := t.lines[r.line]
-	box.set(l, l.Text[r.from:r.to], r.from > 0)
+	box.set(l, r)
 	t.look()
 }
-
-const (
-	gutter     = 58
-	textMargin = 10
-)
-
-func textRowHeight() float32 {
-	return fyne.MeasureText("0", theme.TextSize(), fyne.TextStyle{Monospace: true}).Height + 1
-}
-
-// textRowBox draws one row: what line it is in the gutter, its text beside.
-type textRowBox struct {
-	widget.BaseWidget
-	mark, text *canvas.Text
-}
-
-func newTextRowBox() *textRowBox {
-	b := &textRowBox{mark: canvas.NewText("", color.Black), text: canvas.NewText("", color.Black)}
-	b.mark.TextStyle.Monospace, b.text.TextStyle.Monospace = true, true
-	b.mark.Alignment = fyne.TextAlignTrailing
-	b.ExtendBaseWidget(b)
-	return b
-}
-
-func (b *textRowBox) set(l textLine, text string, goesOn bool) {
-	size, ink := theme.TextSize(), theme.ColorNameForeground
-	b.text.TextStyle = styleOf(l.Style)
-	mark := ""
-	switch {
-	case goesOn:
-		mark = "↪"
-	case l.Number > 0:
-		mark = strconv.Itoa(l.Number)
-	}
-	switch l.Style {
-	case stderr:
-		ink = theme.ColorNameError
-		if !goesOn {
-			mark = "err " + mark
-		}
-	case heading:
-		ink = theme.ColorNamePrimary
-	case note:
-		ink = theme.ColorNamePlaceHolder
-	}
-	b.text.Text, b.text.TextSize, b.text.Color = text, size, colour(ink)
-	b.mark.Text, b.mark.TextSize, b.mark.Color = mark, theme.CaptionTextSize()-1, colour(theme.ColorNamePlaceHolder)
-	b.layout(b.Size())
-	canvas.Refresh(b.text)
-	canvas.Refresh(b.mark)
-}
-
-func (b *textRowBox) layout(size fyne.Size) {
-	b.mark.Resize(fyne.NewSize(gutter-8, size.Height))
-	x := float32(gutter)
-	if !b.text.TextStyle.Monospace {
-		x = textMargin
-	}
-	b.text.Move(fyne.NewPos(x, 0))
-	b.text.Resize(fyne.NewSize(max(size.Width-x, 0), size.Height))
-}
-
-func (b *textRowBox) CreateRenderer() fyne.WidgetRenderer { return &textRowRenderer{b} }
-
-type textRowRenderer struct{ b *textRowBox }
-
-func (r *textRowRenderer) MinSize() fyne.Size { return fyne.NewSize(80, textRowHeight()) }
-func (r *textRowRenderer) Layout(s fyne.Size) { r.b.layout(s) }
-func (r *textRowRenderer) Refresh()           { canvas.Refresh(r.b) }
-func (r *textRowRenderer) Objects() []fyne.CanvasObject {
-	return []fyne.CanvasObject{r.b.mark, r.b.text}
-}
-func (r *textRowRenderer) Destroy() {}

@@ -121,7 +121,7 @@ func TestWrappingDividesNoMark(t *testing.T) {
 	for _, style := range []lineStyle{body, stderr, note} {
 		for shift := range 30 {
 			text := safetext.Line(strings.Repeat("x", shift) + strings.Repeat("ab\u202e\x1b\u00a0", 60))
-			v.setLines([]textLine{{text, style, 1}}, false)
+			v.setLines([]textLine{{Text: text, Style: style, Number: 1}}, false)
 			for _, r := range v.rows {
 				piece := text[r.from:r.to]
 				if wholeMarks(piece) != piece || strings.Count(piece, "‹") != strings.Count(piece, "›") {
@@ -135,7 +135,7 @@ func TestWrappingDividesNoMark(t *testing.T) {
 func TestOurOwnWordsUseTheWidthAndBreakBetweenWords(t *testing.T) {
 	v := newTestView(t)
 	text := strings.TrimSpace(strings.Repeat("the renewal of the lease was not confirmed ", 12))
-	v.setLines([]textLine{{text, note, 0}}, false)
+	v.setLines([]textLine{{Text: text, Style: note}}, false)
 	if len(v.rows) < 2 {
 		t.Fatalf("%d rows", len(v.rows))
 	}

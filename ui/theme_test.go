@@ -34,7 +34,7 @@ func TestEveryTextColourIsReadableOnEveryBackgroundItIsDrawnOn(t *testing.T) {
 	ground := []fyne.ThemeColorName{
 		theme.ColorNameBackground, theme.ColorNameOverlayBackground, theme.ColorNameSelection,
 		theme.ColorNameHover, theme.ColorNameButton, theme.ColorNameDisabledButton,
-		colourRail, colourPaper, colourNote,
+		theme.ColorNameInputBackground, colourRail, colourPaper, colourNote,
 	}
 	th := NewTheme()
 	for name, v := range map[string]fyne.ThemeVariant{"light": theme.VariantLight, "dark": theme.VariantDark} {

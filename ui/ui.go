@@ -9,6 +9,7 @@ package ui
 
 import (
 	"context"
+	"encoding/json"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,12 +20,17 @@ import (
 	"countersign/worker"
 	"countersign/worker/execute"
 	"countersign/worker/policy"
+	"countersign/worker/safetext"
 )
 
 // Desk is what the window needs of the engines. *worker.Desk satisfies it.
 type Desk interface {
 	Snapshot() worker.Snapshot
 	Approve(id worker.HoldID, digest, by string) error
+	ApproveForSession(id worker.HoldID, digest, by string) error
+	AllowReads(id worker.HoldID, digest, dir string, within time.Duration, by string) error
+	ApproveEdited(id worker.HoldID, digest string, payload json.RawMessage, by string) error
+	NarrowRule(id worker.HoldID) (string, error)
 	Decline(id worker.HoldID, digest, words, by string) error
 	Release(id worker.HoldID) error
 	Stop(id worker.HoldID) error
@@ -237,17 +243,22 @@ func (u *UI) start(f func(context.Context)) {
 // intent sends something to the engines away from the UI thread. What they
 // refuse is said in words; then, when it was not refused, done runs.
 func (u *UI) intent(send func() error, done func()) {
+	u.ask(send, func(err error) {
+		switch {
+		case err != nil:
+			u.window.say(sentence(safetext.Clip(err.Error(), 1000)))
+		case done != nil:
+			done()
+		}
+	})
+}
+
+// ask sends something to the engines away from the UI thread and hands on what
+// they say of it.
+func (u *UI) ask(send func() error, answer func(error)) {
 	u.start(func(context.Context) {
 		err := send()
-		u.OnUI(func() {
-			if err != nil {
-				u.window.say(sentence(err.Error()))
-				return
-			}
-			if done != nil {
-				done()
-			}
-		})
+		u.OnUI(func() { answer(err) })
 		u.Changed()
 	})
 }

@@ -36,12 +36,12 @@ func summary(item worker.Item) string {
 // why it could not be decoded into a task.
 func shown(h worker.Hold, task execute.Task, err error) []textLine {
 	if err != nil {
-		lines := []textLine{{"This cannot be run: " + safetext.Line(err.Error()), note, 0}, {"What was sent", heading, 0}}
+		lines := []textLine{{Text: "This cannot be run: " + safetext.Line(err.Error()), Style: note}, {Text: "What was sent", Style: heading}}
 		return append(lines, numbered(string(h.Item.Payload), body)...)
 	}
 	var lines []textLine
 	section := func(title, text string) {
-		lines = append(lines, textLine{title, heading, 0})
+		lines = append(lines, textLine{Text: title, Style: heading})
 		lines = append(lines, numbered(text, body)...)
 	}
 	if task.Cwd != "" {
@@ -53,7 +53,7 @@ func shown(h worker.Hold, task execute.Task, err error) []textLine {
 			names = append(names, name)
 		}
 		slices.Sort(names)
-		lines = append(lines, textLine{"Environment additions", heading, 0})
+		lines = append(lines, textLine{Text: "Environment additions", Style: heading})
 		for _, name := range names {
 			lines = append(lines, numbered(name+"="+task.Env[name], body)...)
 		}
@@ -82,7 +82,7 @@ func numbered(text string, style lineStyle) []textLine {
 	parts := strings.Split(safetext.Block(text), "\n")
 	lines := make([]textLine, len(parts))
 	for i, p := range parts {
-		lines[i] = textLine{p, style, i + 1}
+		lines[i] = textLine{Text: p, Style: style, Number: i + 1}
 	}
 	return lines
 }
@@ -313,7 +313,7 @@ func stepLines(entries []worker.Entry, now time.Time) []textLine {
 		if e.Reason != "" {
 			text += ": " + safetext.Clip(because(word, e.Reason), 400)
 		}
-		lines = append(lines, textLine{text, note, 0})
+		lines = append(lines, textLine{Text: text, Style: note})
 	}
 	return lines
 }

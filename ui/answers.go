@@ -1,0 +1,208 @@
+package ui
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"countersign/worker"
+	"countersign/worker/safetext"
+)
+
+// readsAllowed is for how long reads below a directory are allowed at once.
+const readsAllowed = 15 * time.Minute
+
+// do acts on the item in the detail.
+func (q *queue) do(a action) {
+	switch a {
+	case doNext:
+		q.move(1)
+	case doPrevious:
+		q.move(-1)
+	case doNextWaiting:
+		q.moveOn(q.selected)
+	case doApprove:
+		q.approve()
+	case doApproveSession:
+		q.approveSession()
+	case doAllowReads:
+		q.allowReads()
+	case doEdit:
+		q.edit()
+	case doAlways:
+		q.always()
+	case doMark:
+		q.toggleMark()
+	case doDecline:
+		q.decline()
+	case doRelease:
+		if v, ok := q.decidable(q.detail.release); ok {
+			q.u.intent(func() error { return q.u.Desk.Release(v.ID) }, func() { q.moveOn(v.ID) })
+		}
+	case doStop:
+		if v, ok := q.decidable(q.detail.stop); ok {
+			q.u.intent(func() error { return q.u.Desk.Stop(v.ID) }, nil)
+		}
+	default:
+		q.detail.scroll(a)
+	}
+}
+
+// decidable returns the item in the detail if the button allows its action and
+// the operator can have read it.
+func (q *queue) decidable(b *button) (worker.View, bool) {
+	v := q.detail.view
+	return v, v.ID != 0 && !b.disabled && !b.Hidden && q.detail.read()
+}
+
+// approver is who approves what is in the detail, and what of it they have not
+// seen.
+func (q *queue) approver() string {
+	if n := q.detail.doc.unseen(); n > 0 {
+		return fmt.Sprintf("%s, %s", byOperator, unseenWords(n))
+	}
+	return byOperator
+}
+
+func (q *queue) approve() {
+	v, ok := q.decidable(q.detail.approve)
+	switch {
+	case !ok:
+	case len(q.marked) > 0:
+		q.approveMarked()
+	default:
+		by := q.approver()
+		q.u.intent(func() error { return q.u.Desk.Approve(v.ID, v.Digest, by) }, func() { q.moveOn(v.ID) })
+	}
+}
+
+func (q *queue) approveSession() {
+	if v := q.detail.view; v.ID != 0 && q.detail.open() && !v.Grantable {
+		q.u.window.say(sentence(worker.ErrNoGrant.Error()))
+		return
+	}
+	v, ok := q.decidable(q.detail.session)
+	if !ok {
+		return
+	}
+	by := q.approver()
+	q.u.intent(func() error { return q.u.Desk.ApproveForSession(v.ID, v.Digest, by) }, func() { q.moveOn(v.ID) })
+}
+
+func (q *queue) allowReads() {
+	v, ok := q.decidable(q.detail.reads)
+	if !ok {
+		return
+	}
+	by, dir := q.approver(), readsUnder(q.detail.task.Kind, q.detail.task.Path)
+	q.u.intent(func() error { return q.u.Desk.AllowReads(v.ID, v.Digest, dir, readsAllowed, by) },
+		func() { q.moveOn(v.ID) })
+}
+
+// readsUnder is the directory that a read or a list is about, relative to the
+// work directory.
+func readsUnder(kind, asked string) string {
+	p := path.Clean("/" + asked)
+	if !isList(kind) {
+		p = path.Dir(p)
+	}
+	if p = strings.TrimPrefix(p, "/"); p == "" {
+		return "."
+	}
+	return p
+}
+
+// readsLabel says what one press allows.
+func readsLabel(dir string) string {
+	if dir == "." {
+		return "Allow all reads here, 15 min"
+	}
+	return "Allow reads under " + safetext.Clip(dir, 40) + ", 15 min"
+}
+
+func (q *queue) decline() {
+	v, ok := q.decidable(q.detail.decline)
+	if !ok {
+		return
+	}
+	w := q.u.window
+	w.sheets.askWords(w.keys, itemName(v.Hold), func(words string) {
+		q.u.intent(func() error { return q.u.Desk.Decline(v.ID, v.Digest, words, byOperator) },
+			func() { q.moveOn(v.ID) })
+	})
+}
+
+// toggleMark marks the item in the detail, to be approved together with others,
+// or takes the mark away. Only what was read whole can be marked: nobody looks at
+// it again.
+func (q *queue) toggleMark() {
+	v, ok := q.decidable(q.detail.marking)
+	switch {
+	case !ok:
+		return
+	case q.marked[v.ID] != "":
+		delete(q.marked, v.ID)
+	case q.detail.unseen() > 0:
+		q.u.window.say(fmt.Sprintf("#%d cannot be marked: %s. Scroll to the end of it first.", v.ID, unseenWords(q.detail.unseen())))
+		return
+	default:
+		q.marked[v.ID] = v.Digest
+	}
+	q.refreshRows()
+	q.detail.enable()
+}
+
+// forgetMarks drops the marks of what is not any more what was marked.
+func (q *queue) forgetMarks() {
+	maps.DeleteFunc(q.marked, func(id worker.HoldID, digest string) bool {
+		v, ok := q.views[id]
+		return !ok || v.Digest != digest || v.Decision != worker.Undecided || q.sectionOf(id) != waiting
+	})
+}
+
+func (q *queue) sectionOf(id worker.HoldID) section {
+	for _, e := range q.entries {
+		if e.id == id {
+			return e.section
+		}
+	}
+	return finished
+}
+
+// approveMarked approves all that is marked, each as it was read.
+func (q *queue) approveMarked() {
+	marked := maps.Clone(q.marked)
+	clear(q.marked)
+	by := byOperator
+	if len(marked) > 1 {
+		by = fmt.Sprintf("%s, %d at once", byOperator, len(marked))
+	}
+	from := q.selected
+	q.u.intent(func() error {
+		var errs []error
+		for _, id := range slices.Sorted(maps.Keys(marked)) {
+			if err := q.u.Desk.Approve(id, marked[id], by); err != nil {
+				errs = append(errs, fmt.Errorf("#%d: %w", id, err))
+			}
+		}
+		return errors.Join(errs...)
+	}, func() {
+		if _, was := marked[from]; was && q.selected == from {
+			q.selectItem(q.nextWaiting(from, marked))
+		}
+	})
+	q.refreshRows()
+	q.detail.enable()
+}
+
+// moveOn goes to the next item that waits for a decision, after one was made.
+func (q *queue) moveOn(from worker.HoldID) {
+	if q.selected != from {
+		return // the operator has gone elsewhere meanwhile
+	}
+	q.selectItem(q.nextWaiting(from, nil))
+}
