@@ -30,6 +30,7 @@ type commandLine struct {
 	Resume  resumeCommand  `cmd:"" help:"End a pause."`
 	Tail    tailCommand    `cmd:"" help:"Follow the output of an item."`
 	History historyCommand `cmd:"" help:"What was ever held here, newest first."`
+	Doctor  doctorCommand  `cmd:"" help:"Look at all that Countersign needs, and say what to do where something is amiss."`
 	Rules   rulesCommand   `cmd:"" help:"The rules that decide without asking: check them, explain them, suggest more."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }

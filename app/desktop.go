@@ -27,6 +27,9 @@ type desktopCommand struct {
 
 // Run implements the command.
 func (c *desktopCommand) Run(g *global, given config.Credentials) (err error) {
+	if hasDisplay() {
+		defer func() { tellNotRunning(err, ui.NewBeeep()) }()
+	}
 	a := assembly{grace: c.Grace, given: given}
 	if a.approve, err = c.check(); err != nil {
 		return err
