@@ -208,7 +208,7 @@ func writeOnDisk(w io.Writer, p execute.Preview) {
 	for _, h := range p.Diff.Hunks {
 		fmt.Fprintf(w, "\n  @@ line %d → line %d\n", h.OldLine, h.NewLine)
 		for _, l := range h.Lines {
-			fmt.Fprintf(w, "  │ %c %s\n", l.Op, safetext.Line(l.Text))
+			fmt.Fprintf(w, "  │ %c %s\n", l.Op, safetext.Block(l.Text))
 		}
 	}
 }

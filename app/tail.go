@@ -136,7 +136,7 @@ func (f *follower) more(path string) error {
 			if l.Clipped > 0 {
 				clipped = fmt.Sprintf(" … %d more bytes", l.Clipped)
 			}
-			fmt.Fprintln(to, safetext.Line(string(l.Text))+clipped)
+			fmt.Fprintln(to, safetext.Block(string(l.Text))+clipped)
 		}
 		f.next += len(lines)
 		if err := last.Flush(); err != nil {

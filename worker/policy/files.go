@@ -27,7 +27,11 @@ func NamedFiles(root string, i Item) []string {
 		}
 	}
 	home, _ := os.UserHomeDir()
-	all := search(i.Command, understand(i.Command), home)
+	understood := understand(i.Command)
+	if understood.why == "" && onlyLooks(understood.parts) {
+		return nil
+	}
+	all := search(i.Command, understood, home)
 	for _, f := range all { // each may run where any cd leads
 		if len(f.words) == 2 && f.words[0].text == "cd" && len(dirs) < 8 {
 			if dir, err := resolve(dirs[len(dirs)-1], f.words[1].text); err == nil {
@@ -47,6 +51,20 @@ func NamedFiles(root string, i Item) []string {
 	}
 	slices.Sort(c.files)
 	return slices.Compact(c.files)
+}
+
+// looking are programs to which a file is nothing but data, whatever it says. A
+// log that grows while a person thinks does not bring "tail log" back to them.
+var looking = []string{"cat", "cd", "cmp", "du", "echo", "egrep", "fgrep", "file", "grep", "head", "ls", "pwd", "stat", "tail", "true", "wc"}
+
+// onlyLooks reports whether all that a command runs are such programs.
+func onlyLooks(parts []part) bool {
+	for _, p := range parts {
+		if len(p.words) == 0 || len(p.assigns) > 0 || !slices.Contains(looking, p.words[0]) {
+			return false
+		}
+	}
+	return len(parts) > 0
 }
 
 type collector struct {

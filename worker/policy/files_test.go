@@ -9,15 +9,18 @@ import (
 func TestTheFilesThatACommandNamesAreFound(t *testing.T) {
 	root := testContext(t).Root
 	for c, want := range map[string][]string{
-		"ls":                                    nil,
-		"sh ./src/a.go main.go":                 {"main.go", "src/a.go"},
-		"cd sub && cat b.txt":                   {"sub/b.txt"},
-		"sh -c 'sh main.go'":                    {"main.go"},
-		"x --file=main.go":                      {"main.go"},
-		"in/a.go":                               {"src/a.go"},
-		"echo $(sh src/a.go)":                   {"src/a.go"},
-		"cat src missing":                       nil,
-		"cat " + filepath.Join(root, "main.go"): {"main.go"},
+		"ls":                                   nil,
+		"sh ./src/a.go main.go":                {"main.go", "src/a.go"},
+		"cd sub && sh b.txt":                   {"sub/b.txt"},
+		"tail -n 3 main.go | grep x":           nil,
+		"cat main.go | sh":                     {"main.go"},
+		"PATH=. cat main.go":                   {"main.go"},
+		"sh -c 'sh main.go'":                   {"main.go"},
+		"x --file=main.go":                     {"main.go"},
+		"in/a.go":                              {"src/a.go"},
+		"echo $(sh src/a.go)":                  {"src/a.go"},
+		"sh src missing":                       nil,
+		"sh " + filepath.Join(root, "main.go"): {"main.go"},
 	} {
 		var abs []string
 		for _, w := range want {
@@ -27,7 +30,7 @@ func TestTheFilesThatACommandNamesAreFound(t *testing.T) {
 			t.Errorf("%q names %q, want %q", c, got, abs)
 		}
 	}
-	i := command("cat b.txt")
+	i := command("sh b.txt")
 	i.Cwd = "sub"
 	if got := NamedFiles(root, i); len(got) != 1 {
 		t.Errorf("from its directory: %q", got)
