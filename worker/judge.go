@@ -117,15 +117,18 @@ func (e *Engine) Rejudge() {
 }
 
 func (h *hold) rejudge(item policy.Item, why policy.Explanation) {
+	a, decided := answerOf(why)
 	h.e.mu.Lock()
-	defer h.e.mu.Unlock()
-	if !h.awaitsAnswer() {
-		return
+	decided = decided && h.awaitsAnswer()
+	if h.awaitsAnswer() {
+		h.rec.Shown.Explanation = why
 	}
-	h.rec.Shown.Explanation = why
-	if a, decided := answerOf(why); decided {
-		h.e.cfg.Policy.Judge(item) // this time it counts
+	if decided {
 		h.answer(a)
+	}
+	h.e.mu.Unlock()
+	if decided {
+		h.e.cfg.Policy.Judge(item) // so that it counts
 	}
 }
 

@@ -85,11 +85,13 @@ type GrantStore interface {
 	DropGrant(id string) error
 }
 
-// Grants are the grants in force. They are safe for concurrent use.
+// Grants are the grants in force. They are safe for concurrent use; only what
+// gives or ends one waits for the store.
 type Grants struct {
-	mu    sync.Mutex
 	store GrantStore // nil: they end with the process
-	list  []Grant
+
+	mu   sync.Mutex
+	list []Grant
 }
 
 // NewGrants takes over what the store has; store may be nil.
@@ -110,13 +112,13 @@ func (g *Grants) Add(grant Grant) error {
 	if grant.Exactly == "" && grant.Under == "" {
 		return fmt.Errorf("grant %s: it is for nothing", grant.ID)
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	if g.store != nil {
 		if err := g.store.SaveGrant(grant); err != nil {
 			return fmt.Errorf("grant %s: %w", grant.ID, err)
 		}
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.list = append(g.list, grant)
 	return nil
 }
@@ -147,19 +149,23 @@ func (g *Grants) EndLapsed(now time.Time) error {
 }
 
 func (g *Grants) drop(which func(Grant) bool) (err error) {
+	var ended []Grant
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.list = slices.DeleteFunc(g.list, func(o Grant) bool {
-		if !which(o) {
-			return false
+		if which(o) {
+			ended = append(ended, o)
 		}
-		if g.store != nil {
-			if e := g.store.DropGrant(o.ID); e != nil {
-				err = fmt.Errorf("end grant %s: %w", o.ID, e)
-			}
-		}
-		return true
+		return which(o)
 	})
+	g.mu.Unlock()
+	for _, o := range ended {
+		if g.store == nil {
+			break
+		}
+		if e := g.store.DropGrant(o.ID); e != nil {
+			err = fmt.Errorf("end grant %s: %w", o.ID, e)
+		}
+	}
 	return err
 }
 
