@@ -89,8 +89,15 @@ func (l *lab) command(args ...string) *exec.Cmd {
 // start starts the program and ends it with the test.
 func (l *lab) start(env []string, args ...string) *proc {
 	l.t.Helper()
-	p := &proc{t: l.t, cmd: l.command(args...), ended: make(chan struct{})}
-	p.cmd.Env = append(p.cmd.Env, env...)
+	cmd := l.command(args...)
+	cmd.Env = append(cmd.Env, env...)
+	return l.startCommand(cmd)
+}
+
+// startCommand does the same with a command that is made.
+func (l *lab) startCommand(cmd *exec.Cmd) *proc {
+	l.t.Helper()
+	p := &proc{t: l.t, cmd: cmd, ended: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
 	if err := p.cmd.Start(); err != nil {
 		l.t.Fatal(err)
@@ -100,7 +107,7 @@ func (l *lab) start(env []string, args ...string) *proc {
 		p.signal(syscall.SIGKILL)
 		<-p.ended
 		if l.t.Failed() {
-			l.t.Logf("%s printed:\n%s", strings.Join(args, " "), p.out.String())
+			l.t.Logf("%s printed:\n%s", strings.Join(cmd.Args[1:], " "), p.out.String())
 		}
 	})
 	return p
