@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,10 +27,13 @@ type Source struct {
 
 	mu      sync.Mutex
 	places  []place
+	loaded  bool
 	inForce []byte
 	since   time.Time
 	pending *Change
 	broken  error // why the file cannot be used
+
+	followers followers
 }
 
 // KeptRules remembers across restarts which rules were in force.
@@ -63,6 +67,8 @@ type RulesState struct {
 	Counts  []Count   // of all connections together
 	Pending *Change
 	Broken  string // why the file as it is now cannot be used; ""
+	Mode    Mode   // how rules are used in this run; "" where they are not loaded
+	Fresh   bool   // there is neither a file nor a rule in force: all is asked for
 }
 
 // NewSource returns the source for a rule file, which need not exist. Nothing is
@@ -84,8 +90,10 @@ func (s *Source) Serve(connection string, b *Book, ctx Context) {
 // this start (trusted). A file that was changed meanwhile waits, and one that
 // cannot be used is an error; in both cases what was in force before still is.
 func (s *Source) Load(trusted bool) error {
+	defer s.followers.tell()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.loaded = true
 	before, err := s.kept.RulesInForce(s.file)
 	if err != nil {
 		return err
@@ -164,6 +172,7 @@ func (s *Source) enforce(text []byte) error {
 // Look reads the file anew, after a change of it. It says whether the operator
 // has to be told: the change waits for them, or cannot be used.
 func (s *Source) Look() (tell bool) {
+	defer s.followers.tell()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was, wasBroken := s.pending, s.broken
@@ -187,6 +196,10 @@ func textHash(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// Follow has f called whenever what State returns may have changed, but for the
+// counts. f must return at once; it may be called from several goroutines.
+func (s *Source) Follow(f func()) { s.followers.add(f) }
+
 // State returns what is in force, and what waits.
 func (s *Source) State() RulesState {
 	s.mu.Lock()
@@ -200,6 +213,10 @@ func (s *Source) State() RulesState {
 	}
 	for _, p := range s.places {
 		state.Counts = addCounts(state.Counts, p.book.Rules().Counts())
+	}
+	if s.loaded && len(s.places) > 0 {
+		state.Mode = s.places[0].book.Mode()
+		state.Fresh = state.Hash == "" && state.Pending == nil && s.broken == nil && !exists(s.file)
 	}
 	return state
 }
@@ -223,6 +240,7 @@ var ErrOtherRules = errors.New("the rule file is not what was shown: look at the
 // Accept puts a change into force that the operator has seen: hash is Change.Hash
 // as it was shown, or at least its first eight digits.
 func (s *Source) Accept(hash string) error {
+	defer s.followers.tell()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pending == nil {
@@ -239,82 +257,23 @@ func (s *Source) Accept(hash string) error {
 	return s.enforce(text)
 }
 
-// Try says what would be said of an item with a rule more.
-func (s *Source) Try(i Item, rule string) (Explanation, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.try(i, s.with(rule))
+// followers are told of changes.
+type followers struct {
+	mu  sync.Mutex
+	all []func()
 }
 
-func (s *Source) with(rule string) []byte {
-	if len(s.inForce) == 0 {
-		return []byte(rule)
-	}
-	return append(append(bytes.TrimRight(bytes.Clone(s.inForce), "\n"), "\n\n"...), rule...)
+func (f *followers) add(one func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.all = append(f.all, one)
 }
 
-// try explains an item by a text, as its connection's book would.
-func (s *Source) try(i Item, text []byte) (Explanation, error) {
-	rules, err := s.parse(text)
-	if err != nil {
-		return Explanation{}, err
+func (f *followers) tell() {
+	f.mu.Lock()
+	all := slices.Clone(f.all)
+	f.mu.Unlock()
+	for _, one := range all {
+		one()
 	}
-	for n, p := range s.places {
-		if p.connection == i.Connection {
-			return rules[n].Explain(i), nil
-		}
-	}
-	return Explanation{}, errors.New("the item's connection is not served any more")
-}
-
-// Add puts a rule that allows an item at the end of the file and into force. It
-// is refused, with nothing changed, where the file would not load, where the item
-// would not be allowed by it, and while a change made outside waits to be seen.
-func (s *Source) Add(i Item, rule string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if text, err := os.ReadFile(s.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the rule file cannot be read: %w", err)
-	} else if !bytes.Equal(text, s.inForce) {
-		return errors.New("the rule file was changed outside Countersign; look at that change first, nothing was added")
-	}
-	text := s.with(rule)
-	why, err := s.try(i, text)
-	if err != nil {
-		return err
-	}
-	if why.Verdict != Allow {
-		return fmt.Errorf("the rule does not allow this item, so it was not added: %s", why.Reason)
-	}
-	if err := replaceFile(s.file, text); err != nil {
-		return fmt.Errorf("the rule was not added: %w", err)
-	}
-	return s.enforce(text)
-}
-
-// replaceFile writes a file wholly or not at all, readable by this user alone.
-func replaceFile(name string, text []byte) (err error) {
-	if target, err := filepath.EvalSymlinks(name); err == nil {
-		name = target // a link stays one
-	}
-	temp, err := os.CreateTemp(filepath.Dir(name), ".rules-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			temp.Close()
-			_ = os.Remove(temp.Name())
-		}
-	}()
-	if _, err = temp.Write(text); err != nil {
-		return err
-	}
-	if err = temp.Sync(); err != nil {
-		return err
-	}
-	if err = temp.Close(); err != nil {
-		return err
-	}
-	return os.Rename(temp.Name(), name)
 }
