@@ -21,6 +21,14 @@ const headLimit = 8 << 10
 // recorder keeps what a command prints: whole, up to a limit, in a transcript
 // on disk, and head and tail of each stream in memory for the report. Its
 // memory is bounded, and trouble with the disk never reaches the command.
+//
+// The transcript has the streams as they were read. Each is in its order; of two
+// pipes that something was written to before we came to read, nobody can say which
+// was first. That is so for most of what one program prints to both within
+// microseconds, however it is read (one loop over both gains little); programs
+// that are started one after another are told apart. The pipes are not made to
+// hold one write each, which would tell the order: a command would wait for us
+// with every line.
 type recorder struct {
 	mu         sync.Mutex
 	closed     bool
