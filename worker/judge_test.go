@@ -27,7 +27,7 @@ func TestARuleAllowsWithoutAPersonAndTheJournalNamesIt(t *testing.T) {
 		b.start(ruled(allowTrue))
 		settle(time.Second)
 		b.wantStarts("true")
-		done, err := b.store.Hold(t.Context(), b.last().ID)
+		done, err := b.store.Hold(t.Context(), b.engine.Snapshot().Finished[0].ID)
 		if err != nil {
 			t.Fatal(err)
 		}
