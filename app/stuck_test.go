@@ -114,7 +114,7 @@ func engineFor(t *testing.T, origin string, lease time.Duration, journal *store.
 	}
 	engine, err := worker.New(worker.Config{
 		Name: "c", Origin: client.Origin(), WorkerID: "w", Harness: client, Journal: journal, Policy: book, Runner: runner,
-		Lease: lease, Observer: o, Log: slog.New(slog.DiscardHandler),
+		OutputDir: t.TempDir(), Lease: lease, Observer: o, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
