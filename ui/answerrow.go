@@ -48,6 +48,7 @@ func newAnswerRow(do func(action), rules bool) *answerRow {
 type answerable struct {
 	view    worker.View
 	section section
+	open    bool // it awaits a decision, and is there to be read
 	unseen  int
 	marked  int  // items marked in all
 	isIn    bool // this one is among them
@@ -58,8 +59,7 @@ type answerable struct {
 // the buttons have to be laid out anew.
 func (r *answerRow) enable(a answerable) (again bool) {
 	v := a.view
-	waits := a.section == waiting
-	open := waits && v.Decision == worker.Undecided
+	waits, open := a.section == waiting, a.open
 	exec, write := v.Item.Kind == wire.KindExec, v.Item.Kind == wire.KindWrite
 	label := "Approve"
 	switch {

@@ -56,13 +56,13 @@ func (q *queue) do(a action) {
 // the operator can have read it.
 func (q *queue) decidable(b *button) (worker.View, bool) {
 	v := q.detail.view
-	return v, v.ID != 0 && !b.disabled && !b.Hidden && q.detail.read()
+	return v, v.ID != 0 && !b.disabled && !b.Hidden && q.detail.lookedAt()
 }
 
 // approver is who approves what is in the detail, and what of it they have not
 // seen.
 func (q *queue) approver() string {
-	if n := q.detail.doc.unseen(); n > 0 {
+	if n := q.detail.unseen(); n > 0 {
 		return fmt.Sprintf("%s, %s", byOperator, unseenWords(n))
 	}
 	return byOperator
@@ -98,7 +98,7 @@ func (q *queue) allowReads() {
 	if !ok {
 		return
 	}
-	by, dir := q.approver(), readsUnder(q.detail.task.Kind, q.detail.task.Path)
+	by, dir := q.approver(), readsUnder(q.detail.reading.task.Kind, q.detail.reading.task.Path)
 	q.u.intent(func() error { return q.u.Desk.AllowReads(v.ID, v.Digest, dir, readsAllowed, by) },
 		func() { q.moveOn(v.ID) })
 }

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"fmt"
 	"image/color"
 	"time"
@@ -13,8 +14,6 @@ import (
 
 	"countersign/worker"
 	"countersign/worker/api/wire"
-	"countersign/worker/execute"
-	"countersign/worker/policy"
 	"countersign/worker/safetext"
 )
 
@@ -48,15 +47,21 @@ type detail struct {
 
 	view      worker.View // what is shown
 	section   section
-	task      execute.Task
-	unfit     error     // why it cannot be decoded into a task
+	reading   reading
+	ready     bool      // it is read
 	since     time.Time // when it came before the operator's eyes
 	stepCount int
+
+	found      found  // on the disk
+	endLook    func() // ends the newest look at the disk
+	looks      int    // so many were begun
+	wholeShown bool   // the whole content, though there is a difference
+	seenDiff   []bool // by line, while the whole content is shown
 }
 
 // newDetail makes a detail; do is nil where nothing can be done.
 func newDetail(u *UI, k *keys, onScreen func() bool, do func(action)) *detail {
-	d := &detail{u: u, onScreen: onScreen, why: newTextView(), doc: newTextView(), steps: newTextView()}
+	d := &detail{u: u, endLook: func() {}, onScreen: onScreen, why: newTextView(), doc: newTextView(), steps: newTextView()}
 	d.doc.onScreen = onScreen
 	d.why.side = verdictGutter
 	d.why.keys, d.doc.keys, d.steps.keys = k, k, k
@@ -94,6 +99,7 @@ func newDetail(u *UI, k *keys, onScreen func() bool, do func(action)) *detail {
 // clear shows nothing.
 func (d *detail) clear() {
 	d.view = worker.View{}
+	d.endLook()
 	d.out.open("", false)
 	d.page.Hide()
 }
@@ -101,27 +107,23 @@ func (d *detail) clear() {
 // show draws an item. Only what changed is drawn anew; what the operator decides
 // on changes only together with its digest.
 func (d *detail) show(v worker.View, s section) {
-	other := v.ID != d.view.ID || v.Digest != d.view.Digest
-	another := other || v.Decision != d.view.Decision || !sameWhy(v.Shown.Explanation, d.view.Shown.Explanation)
+	other := v.ID != d.view.ID || v.Digest != d.view.Digest || (v.Edited == nil) != (d.view.Edited == nil)
+	another := v.Decision != d.view.Decision || !sameWhy(v.Shown.Explanation, d.view.Shown.Explanation)
 	d.view, d.section = v, s
 	if other {
-		d.task, d.unfit = execute.Decode(v.Item.Kind, v.Item.Payload)
 		d.stepCount = -1
-		d.doc.ScrollToOffset(0)
-		d.doc.setLines(shown(v.Hold, d.task, d.unfit), false)
-		d.shownNow()
-	}
-	if another {
-		d.drawWhy(v)
+		d.read()
+	} else if another && d.ready {
+		d.drawWhy()
 	}
 	d.drawChanged(v)
 	d.page.Show()
 	d.drawHead(v, s)
-	d.facts.set(v, d.task, d.u.Now())
+	d.facts.set(v, d.reading.task, d.u.Now())
 	d.drawOutcome(v)
 	if len(v.Steps) != d.stepCount {
 		d.stepCount = len(v.Steps)
-		d.steps.setLines(stepLines(v.Steps, d.u.Now()), true)
+		d.steps.setLines(stepLines(v.Steps, d.u.Now()), nil)
 		d.steps.toEnd()
 	}
 	if read := reported(v.Hold); read != "" {
@@ -131,6 +133,42 @@ func (d *detail) show(v worker.View, s section) {
 	}
 	d.panes.layoutAgain()
 	d.enable()
+}
+
+// read reads the item, if need be away from the UI thread, and shows it.
+func (d *detail) read() {
+	d.endLook()
+	d.doc.ScrollToOffset(0)
+	h := d.view.Hold
+	if len(h.Item.Payload)+len(h.Edited) <= readAtOnce {
+		d.take(newReading(h))
+		return
+	}
+	d.looks++
+	d.ready, d.reading, d.found, d.wholeShown = false, reading{}, found{}, false
+	d.badges.set(nil)
+	d.why.setLines(nil, nil)
+	d.doc.setLines([]textLine{{Text: "Reading " + bytesWords(int64(len(h.Item.Payload))) + "…", Style: note}}, nil)
+	d.u.start(func(context.Context) {
+		r := newReading(h)
+		d.u.OnUI(func() {
+			if d.view.ID == h.ID && d.view.Digest == h.Digest && !d.ready {
+				d.take(r)
+				d.facts.set(d.view, r.task, d.u.Now())
+				d.panes.layoutAgain()
+				d.enable()
+			}
+		})
+	})
+}
+
+// take shows what was read of the item.
+func (d *detail) take(r reading) {
+	d.reading, d.ready = r, true
+	d.doc.setLines(r.lines(), nil)
+	d.drawWhy()
+	d.shownNow()
+	d.lookUp()
 }
 
 // reported is the beginning of what was reported of a file that was read or a
@@ -208,14 +246,11 @@ func wordsTitle(h worker.Hold) string {
 }
 
 // drawWhy shows the reasons and the marks of an item.
-func (d *detail) drawWhy(v worker.View) {
-	var risks []policy.Risk
-	if d.unfit == nil {
-		risks = policy.Risks(d.task)
-	}
+func (d *detail) drawWhy() {
+	r := d.reading
 	d.why.ScrollToOffset(0)
-	d.why.setLines(whyLines(v.Hold, d.task, risks), false)
-	d.badges.set(badgeWords(risks, hiddenMarks(d.task, d.unfit, v.Item.Payload)))
+	d.why.setLines(whyLines(d.view.Hold, r.task, r.risks), nil)
+	d.badges.set(badgeWords(r.risks, r.marks))
 	d.page.Refresh()
 }
 
@@ -235,24 +270,25 @@ func (d *detail) drawChanged(v worker.View) {
 	}
 }
 
-// open reports whether the item waits for a decision.
-func (d *detail) open() bool { return d.section == waiting && d.view.Decision == worker.Undecided }
-
-// unseen is how many lines of what is decided on have not been on screen.
-func (d *detail) unseen() int {
-	d.doc.look()
-	return d.doc.unseen()
+// open reports whether the item waits for a decision, and can be read.
+func (d *detail) open() bool {
+	return d.ready && d.section == waiting && d.view.Decision == worker.Undecided
 }
 
 // enable lets through what can be done with the item now.
 func (d *detail) enable() {
-	a := answerable{view: d.view, section: d.section}
+	a := answerable{view: d.view, section: d.section, open: d.open()}
+	if d.whole.Hidden = d.found.diff == nil; d.wholeShown {
+		d.whole.set("What changes", true)
+	} else {
+		d.whole.set("Whole content", true)
+	}
 	if !d.decides {
 		a.section = finished
 	}
 	if d.open() {
 		a.unseen = d.unseen()
-		a.reads = readsUnder(d.task.Kind, d.task.Path)
+		a.reads = readsUnder(d.reading.task.Kind, d.reading.task.Path)
 		if d.marks != nil {
 			a.marked, a.isIn = d.marks()
 		}
@@ -265,9 +301,9 @@ func (d *detail) enable() {
 // shownNow restarts the reading time.
 func (d *detail) shownNow() { d.since = d.u.Now() }
 
-// read reports whether the item has been before the operator's eyes for long
+// lookedAt reports whether the item has been before the operator's eyes for long
 // enough: in an open window that has the input focus.
-func (d *detail) read() bool {
+func (d *detail) lookedAt() bool {
 	return d.u.watched.Load() && d.onScreen() && d.u.Now().Sub(d.since) >= readingTime
 }
 
@@ -299,6 +335,8 @@ func (d *detail) scroll(a action) {
 	case doEnd:
 		d.doc.page(1 << 20)
 		d.out.page(1 << 20)
+	case doWhole:
+		d.toggleWhole()
 	case doCopy:
 		d.copy()
 	}
@@ -310,15 +348,15 @@ func (d *detail) copy() {
 	if d.view.ID == 0 {
 		return
 	}
-	text := string(d.view.Item.Payload)
+	text, task := string(d.view.Item.Payload), d.reading.task
 	switch {
-	case d.unfit != nil:
-	case d.task.Kind == wire.KindExec:
-		text = d.task.Command
-	case d.task.Kind == wire.KindWrite:
-		text = d.task.Content
+	case !d.ready || d.reading.unfit != nil:
+	case task.Kind == wire.KindExec:
+		text = task.Command
+	case task.Kind == wire.KindWrite:
+		text = task.Content
 	default:
-		text = d.task.Path
+		text = task.Path
 	}
 	d.u.App.Clipboard().SetContent(text)
 }

@@ -105,7 +105,7 @@ func (q *queue) edit() {
 	if !ok {
 		return
 	}
-	task, w := q.detail.task, q.u.window
+	task, w := q.detail.reading.task, q.u.window
 	name, text, what := "command", task.Command, "command"
 	if task.Kind == wire.KindWrite {
 		name, text, what = "content", task.Content, "content of "+safetext.Clip(task.Path, 200)

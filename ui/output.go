@@ -85,7 +85,7 @@ func (o *output) still(name, title, text string) {
 		return
 	}
 	o.close(name)
-	o.view.setLines(numbered(text, body), false)
+	o.view.setLines(numbered(text, body), nil)
 	setText(o.text, title)
 	o.root.Show()
 	o.cameOrWent()
@@ -101,7 +101,7 @@ func (o *output) close(next string) {
 	o.earlier.Hide()
 	o.later.Hide()
 	o.view.ScrollToOffset(0)
-	o.view.setLines(nil, false)
+	o.view.setLines(nil, nil)
 	o.root.Hide()
 }
 
@@ -127,7 +127,7 @@ func (o *output) show(s stretch) {
 	}
 	setText(o.text, words)
 	o.earlier.Hidden, o.later.Hidden = s.from == 0, s.from+len(s.lines) >= s.count
-	o.view.setLines(s.lines, true)
+	o.view.setLines(s.lines, nil)
 	if came := len(s.lines) > 0; came != o.root.Visible() {
 		o.root.Hidden = !came
 		o.cameOrWent()

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -265,8 +266,7 @@ func (q *queue) face(e entry) face {
 	v := q.views[e.id]
 	s, ok := q.summaries[e.id]
 	if !ok {
-		s = summary(v.Item)
-		q.summaries[e.id] = s
+		s = q.summarize(v)
 	}
 	f := face{kind: v.Item.Kind, summary: s, word: v.Word}
 	f.rest = safetext.Clip(v.Item.SessionID, 60) + " · " + recently(v.Age)
@@ -287,6 +287,23 @@ func (q *queue) face(e entry) face {
 		f.lease, f.leased, f.risk = float32(math.Round(part*leaseSteps)/leaseSteps), true, v.AtRisk
 	}
 	return f
+}
+
+// summarize finds the summary of an item, later if it is large.
+func (q *queue) summarize(v worker.View) string {
+	if len(v.Item.Payload) <= readAtOnce {
+		q.summaries[v.ID] = summary(v.Item)
+		return q.summaries[v.ID]
+	}
+	q.summaries[v.ID] = summaryLater(v.Item)
+	q.u.start(func(context.Context) {
+		s := summary(v.Item)
+		q.u.OnUI(func() {
+			q.summaries[v.ID] = s
+			q.refreshRows()
+		})
+	})
+	return q.summaries[v.ID]
 }
 
 // emptyWords says what would bring work here.

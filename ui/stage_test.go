@@ -204,6 +204,12 @@ func (st *stage) texts() []string {
 				all = append(all, o.Text)
 			case *button:
 				all = append(all, o.label)
+			case *textRowBox:
+				row := ""
+				for _, p := range o.pieces[:o.used] {
+					row += p.text.Text
+				}
+				all = append(all, row)
 			}
 		})
 	}
@@ -246,6 +252,8 @@ type fakeDesk struct {
 	snapshots int
 
 	refuseApproval error
+	previews       map[worker.HoldID]execute.Preview
+	previewWaits   chan struct{} // nil, or what a preview waits for
 }
 
 func (d *fakeDesk) Snapshot() worker.Snapshot {
@@ -293,6 +301,19 @@ func (d *fakeDesk) NarrowRule(id worker.HoldID) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return fmt.Sprintf("[[rule]]\nname = \"like #%d\"\n", id), d.refuse
+}
+
+func (d *fakeDesk) Preview(ctx context.Context, id worker.HoldID) (execute.Preview, error) {
+	d.mu.Lock()
+	p, wait := d.previews[id], d.previewWaits
+	d.mu.Unlock()
+	if wait != nil {
+		select {
+		case <-wait:
+		case <-ctx.Done():
+		}
+	}
+	return p, nil
 }
 
 func (d *fakeDesk) Decline(id worker.HoldID, digest, words, by string) error {

@@ -84,15 +84,11 @@ func (t *textView) themed() fyne.CanvasObject {
 	return container.NewStack(paper, list)
 }
 
-// setLines replaces the text. With keepSeen the lines that were there stay as
-// seen as they were: text was added at the end.
-func (t *textView) setLines(lines []textLine, keepSeen bool) {
-	old := t.seenLines()
+// setLines replaces the text. seen tells which of its lines have been on screen;
+// nil means none.
+func (t *textView) setLines(lines []textLine, seen []bool) {
 	t.lines = lines
-	if !keepSeen {
-		old = nil
-	}
-	t.wrap(old)
+	t.wrap(seen)
 	t.Refresh()
 }
 

@@ -11,7 +11,6 @@ import (
 	"fyne.io/fyne/v2/canvas"
 	"fyne.io/fyne/v2/test"
 
-	"countersign/worker/execute"
 	"countersign/worker/safetext"
 )
 
@@ -31,7 +30,7 @@ func TestWrappingLosesNothingAndCutsNoCharacter(t *testing.T) {
 		"", "short", strings.Repeat("0123456789", 1000), strings.Repeat("héllo wörld ", 300),
 		strings.Repeat("漢字", 500), strings.Repeat("👩‍💻", 300), "a" + strings.Repeat(" ", 500) + "b",
 	} {
-		v.setLines(numbered(text, body), false)
+		v.setLines(numbered(text, body), nil)
 		var all strings.Builder
 		for _, r := range v.rows {
 			piece := v.lines[r.line].Text[r.from:r.to]
@@ -56,7 +55,7 @@ func TestWrappingLosesNothingAndCutsNoCharacter(t *testing.T) {
 func TestRowsFitTheWidth(t *testing.T) {
 	v := newTestView(t)
 	for _, text := range []string{strings.Repeat("m", 1000), strings.Repeat("漢", 500), strings.Repeat("ж", 500)} {
-		v.setLines(numbered(text, body), false)
+		v.setLines(numbered(text, body), nil)
 		for _, r := range v.rows {
 			piece := v.lines[r.line].Text[r.from:r.to]
 			w := fyne.MeasureText(piece, 14, fyne.TextStyle{Monospace: true}).Width
@@ -69,7 +68,7 @@ func TestRowsFitTheWidth(t *testing.T) {
 
 func TestLinesStaySeenWhenTheWindowIsResized(t *testing.T) {
 	v := newTestView(t)
-	v.setLines(numbered(strings.Repeat(strings.Repeat("word ", 40)+"\n", 50)+"end", body), false)
+	v.setLines(numbered(strings.Repeat(strings.Repeat("word ", 40)+"\n", 50)+"end", body), nil)
 	for range 100 {
 		v.page(1)
 	}
@@ -84,7 +83,7 @@ func TestLinesStaySeenWhenTheWindowIsResized(t *testing.T) {
 
 func TestJumpingToTheEndDoesNotSeeTheMiddle(t *testing.T) {
 	v := newTestView(t)
-	v.setLines(numbered(strings.Repeat("x\n", 1000), body), false)
+	v.setLines(numbered(strings.Repeat("x\n", 1000), body), nil)
 	v.look()
 	v.page(1 << 20)
 	if n := v.unseen(); n < 900 {
@@ -96,7 +95,7 @@ func TestTwoMegabytesAreShownWithoutAStutter(t *testing.T) {
 	v := newTestView(t)
 	text := strings.Repeat(strings.Repeat("x", 99)+"\n", 10_000) + strings.Repeat("y", 1_000_000)
 	start := time.Now()
-	v.setLines(numbered(text, body), false)
+	v.setLines(numbered(text, body), nil)
 	t.Logf("2 MB wrapped and shown in %v", time.Since(start))
 	if len(v.rows) < 20_000 {
 		t.Errorf("%d rows", len(v.rows))
@@ -108,11 +107,10 @@ func BenchmarkTwoMegabyteCommand(b *testing.B) {
 	v := newTextView()
 	v.Resize(fyne.NewSize(700, 500))
 	text := strings.Repeat(strings.Repeat("x", 99)+"\n", 20_000)
-	task := execute.Task{Kind: "exec", Command: text}
-	h := execItem(1, "x").Hold
+	h := execItem(1, text).Hold
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		v.setLines(shown(h, task, nil), false)
+		v.setLines(newReading(h).lines(), nil)
 	}
 }
 
@@ -121,7 +119,7 @@ func TestWrappingDividesNoMark(t *testing.T) {
 	for _, style := range []lineStyle{body, stderr, note} {
 		for shift := range 30 {
 			text := safetext.Line(strings.Repeat("x", shift) + strings.Repeat("ab\u202e\x1b\u00a0", 60))
-			v.setLines([]textLine{{Text: text, Style: style, Number: 1}}, false)
+			v.setLines([]textLine{{Text: text, Style: style, Number: 1}}, nil)
 			for _, r := range v.rows {
 				piece := text[r.from:r.to]
 				if wholeMarks(piece) != piece || strings.Count(piece, "‹") != strings.Count(piece, "›") {
@@ -135,7 +133,7 @@ func TestWrappingDividesNoMark(t *testing.T) {
 func TestOurOwnWordsUseTheWidthAndBreakBetweenWords(t *testing.T) {
 	v := newTestView(t)
 	text := strings.TrimSpace(strings.Repeat("the renewal of the lease was not confirmed ", 12))
-	v.setLines([]textLine{{Text: text, Style: note}}, false)
+	v.setLines([]textLine{{Text: text, Style: note}}, nil)
 	if len(v.rows) < 2 {
 		t.Fatalf("%d rows", len(v.rows))
 	}
@@ -166,7 +164,7 @@ func TestAShortenedRowDividesNoMark(t *testing.T) {
 func TestAWiderWindowShowsEveryLine(t *testing.T) {
 	v := newTestView(t)
 	v.Resize(fyne.NewSize(300, 300))
-	v.setLines(numbered(strings.Repeat("x", 40)+"\nsecond\nthird", body), false)
+	v.setLines(numbered(strings.Repeat("x", 40)+"\nsecond\nthird", body), nil)
 	v.Resize(fyne.NewSize(600, 300))
 	var drawn []string
 	walk(v, func(o fyne.CanvasObject) {

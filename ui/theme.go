@@ -23,6 +23,13 @@ const (
 	colourNote  fyne.ThemeColorName = "countersignNote"  // behind strips that say something
 )
 
+// Colours of our own for what is what in a command.
+const (
+	colourOption    fyne.ThemeColorName = "countersignOption"
+	colourName      fyne.ThemeColorName = "countersignName" // of a variable that is set
+	colourExpansion fyne.ThemeColorName = "countersignExpansion"
+)
+
 type pair struct{ light, dark color.NRGBA }
 
 func grey(v uint8) color.NRGBA { return color.NRGBA{v, v, v, 0xff} }
@@ -54,6 +61,12 @@ func (colours) own(name fyne.ThemeColorName) (pair, bool) {
 		return pair{color.NRGBA{0x8a, 0x92, 0x9e, 0xff}, color.NRGBA{0x6c, 0x74, 0x80, 0xff}}, true
 	case colourNote:
 		return pair{color.NRGBA{0xff, 0xf4, 0xd6, 0xff}, color.NRGBA{0x3a, 0x2f, 0x12, 0xff}}, true
+	case colourOption:
+		return pair{color.NRGBA{0x6a, 0x3f, 0xa0, 0xff}, color.NRGBA{0xc8, 0xa6, 0xff, 0xff}}, true
+	case colourName:
+		return pair{color.NRGBA{0x00, 0x63, 0x6b, 0xff}, color.NRGBA{0x5f, 0xd3, 0xdc, 0xff}}, true
+	case colourExpansion:
+		return pair{color.NRGBA{0xa0, 0x1f, 0x7a, 0xff}, color.NRGBA{0xff, 0x9a, 0xdd, 0xff}}, true
 	case theme.ColorNameForeground:
 		return pair{color.NRGBA{0x1c, 0x1f, 0x24, 0xff}, color.NRGBA{0xee, 0xef, 0xf1, 0xff}}, true
 	case theme.ColorNameDisabled:

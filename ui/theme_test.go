@@ -30,6 +30,7 @@ func TestEveryTextColourIsReadableOnEveryBackgroundItIsDrawnOn(t *testing.T) {
 	text := []fyne.ThemeColorName{
 		theme.ColorNameForeground, theme.ColorNameDisabled, theme.ColorNamePlaceHolder,
 		theme.ColorNamePrimary, theme.ColorNameSuccess, theme.ColorNameWarning, theme.ColorNameError,
+		colourOption, colourName, colourExpansion,
 	}
 	ground := []fyne.ThemeColorName{
 		theme.ColorNameBackground, theme.ColorNameOverlayBackground, theme.ColorNameSelection,

@@ -31,6 +31,7 @@ type Desk interface {
 	AllowReads(id worker.HoldID, digest, dir string, within time.Duration, by string) error
 	ApproveEdited(id worker.HoldID, digest string, payload json.RawMessage, by string) error
 	NarrowRule(id worker.HoldID) (string, error)
+	Preview(ctx context.Context, id worker.HoldID) (execute.Preview, error)
 	Decline(id worker.HoldID, digest, words, by string) error
 	Release(id worker.HoldID) error
 	Stop(id worker.HoldID) error

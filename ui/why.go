@@ -65,7 +65,7 @@ func partLines(p policy.Part) []textLine {
 	}
 	var lines []textLine
 	for i, text := range strings.Split(safetext.Block(p.Text), "\n") {
-		l := textLine{Text: text, Style: body, Indent: in}
+		l := textLine{Text: text, Style: body, Indent: in, Inks: markInks(text)}
 		if i == 0 {
 			l.Verdict = p.Verdict
 		}

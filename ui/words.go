@@ -2,11 +2,9 @@ package ui
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/theme"
@@ -32,57 +30,12 @@ func summary(item worker.Item) string {
 	return safetext.Clip(task.Path, 200)
 }
 
-// shown is everything of an item that the operator decides on, whole. err says
-// why it could not be decoded into a task.
-func shown(h worker.Hold, task execute.Task, err error) []textLine {
-	if err != nil {
-		lines := []textLine{{Text: "This cannot be run: " + safetext.Line(err.Error()), Style: note}, {Text: "What was sent", Style: heading}}
-		return append(lines, numbered(string(h.Item.Payload), body)...)
-	}
-	var lines []textLine
-	section := func(title, text string) {
-		lines = append(lines, textLine{Text: title, Style: heading})
-		lines = append(lines, numbered(text, body)...)
-	}
-	if task.Cwd != "" {
-		section("In directory", task.Cwd)
-	}
-	if len(task.Env) > 0 {
-		names := make([]string, 0, len(task.Env))
-		for name := range task.Env {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		lines = append(lines, textLine{Text: "Environment additions", Style: heading})
-		for _, name := range names {
-			lines = append(lines, numbered(name+"="+task.Env[name], body)...)
-		}
-	}
-	if utf8.RuneCountInString(h.Item.SessionID) > sessionShown {
-		section("Session", h.Item.SessionID)
-	}
-	switch task.Kind {
-	case wire.KindExec:
-		section("Command", task.Command)
-	case wire.KindRead:
-		section("File to read", task.Path)
-	case wire.KindList:
-		section("Directory to list, with everything below it", task.Path)
-	case wire.KindWrite:
-		section("File to write", task.Path)
-		section(fmt.Sprintf("New content, %s", bytesWords(int64(len(task.Content)))), task.Content)
-	default:
-		section("What was sent", string(h.Item.Payload))
-	}
-	return lines
-}
-
 // numbered makes a text safe and cuts it into numbered lines.
 func numbered(text string, style lineStyle) []textLine {
 	parts := strings.Split(safetext.Block(text), "\n")
 	lines := make([]textLine, len(parts))
 	for i, p := range parts {
-		lines[i] = textLine{Text: p, Style: style, Number: i + 1}
+		lines[i] = textLine{Text: p, Style: style, Number: i + 1, Inks: markInks(p)}
 	}
 	return lines
 }
