@@ -70,8 +70,7 @@ func (r *Runner) exec(ctx context.Context, root *os.Root, t Task, transcriptPath
 	held := out.finish()
 	kept := rec.close()
 
-	o = end.outcome(kept, limit)
-	left.tell(&o)
+	o = end.outcome(kept, limit, left)
 	if held {
 		o.note("Something that it started still runs: it keeps the output open.")
 	}
@@ -200,7 +199,7 @@ func (r *Runner) stop(p process, ended <-chan ending) ending {
 // outcome sums up an ended command. Why it did not end by itself is also said at
 // the end of its reported stderr: of a command that failed, an agent is shown
 // nothing else of ours.
-func (e ending) outcome(kept recording, limit time.Duration) Outcome {
+func (e ending) outcome(kept recording, limit time.Duration, left leftover) Outcome {
 	o := Outcome{How: e.how, StdoutBytes: kept.printed[stdout], StderrBytes: kept.printed[stderr],
 		CutBytes: kept.cut, Head: kept.head}
 	o.Exit, o.Signal = e.status.exit, e.status.signal
@@ -211,7 +210,10 @@ func (e ending) outcome(kept recording, limit time.Duration) Outcome {
 	switch {
 	case e.how == Ended && errors.Is(e.err, errHelperKilled):
 		o.How = Lost
-		said = "Outcome unknown: it may have run wholly or partly. What it had started was stopped."
+		said = "Outcome unknown: it may have run wholly or partly."
+		if !left.alive {
+			said += " What it had started was stopped."
+		}
 		o.note(said)
 	case e.how == TimedOut:
 		o.Exit, o.Signal = 124, ""
@@ -231,10 +233,17 @@ func (e ending) outcome(kept recording, limit time.Duration) Outcome {
 	}
 	if e.err != nil {
 		unknown := fmt.Sprintf("Its exit status is not known: %v.", e.err)
+		if e.how != Ended && errors.Is(e.err, errHelperKilled) { // by us, in the end
+			unknown = "Its exit status is not known: it did not end in time."
+		}
 		o.note(unknown)
 		if o.How != Lost {
 			said = strings.TrimSpace(said + " " + unknown)
 		}
+	}
+	left.tell(&o)
+	if left.alive {
+		said = strings.TrimSpace(said + " " + stillAlive)
 	}
 	if said != "" {
 		kept.text[stderr] = onOwnLine(kept.text[stderr], "Countersign: "+said)
@@ -260,11 +269,15 @@ func stopReason(cause string) string {
 	return string(unicode.ToUpper(first)) + cause[size:] + "."
 }
 
+// stillAlive is said of what no kill of ours ends: what belongs to another user, or
+// hangs in the kernel.
+const stillAlive = "It left processes running that could not be ended, as what sudo starts cannot be; they may still run."
+
 // tell says in an outcome what the command left running.
 func (l leftover) tell(o *Outcome) {
 	switch {
 	case l.alive:
-		o.note("It left processes running that could not be ended; they may still run.")
+		o.note(stillAlive)
 	case l.count > 0:
 		o.note(fmt.Sprintf("It left processes running (%d); they were stopped.", l.count))
 	case l.some:
