@@ -45,8 +45,8 @@ lint: build-deps go-ok ## gofmt, go vet (also for Windows), staticcheck
 	CGO_ENABLED=0 GOOS=windows $(GO) vet $(PORTABLE)
 	$(GO) run $(STATICCHECK) $(GOFLAGS_ALL) ./...
 
-e2e: test-deps e2e-binary ## the built program as separate processes, and its window under Xvfb
-	COUNTERSIGN_BIN=$(CURDIR)/$(BINARY) $(GO) test -count=1 -v $(GOFLAGS_ALL) -timeout 15m -run '^TestEndToEnd' ./app
+e2e: test-deps e2e-binary ## the built program as separate processes under kills and a bad network, and its window under Xvfb
+	COUNTERSIGN_BIN=$(CURDIR)/$(BINARY) $(GO) test -count=1 -v -p 1 $(GOFLAGS_ALL) -timeout 15m -run '^TestEndToEnd' ./app ./app/chaos
 
 .PHONY: e2e-binary
 e2e-binary: build
