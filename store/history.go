@@ -73,7 +73,7 @@ func (s *Store) LeftOpen(ctx context.Context) ([]worker.LeftOpen, error) {
 func (s *Store) Last(ctx context.Context, origin, itemID string) (worker.Hold, bool, error) {
 	// Most items are new: that shows much sooner than which hold of them is the last.
 	var item int64
-	err := s.reading.QueryRowContext(ctx, `SELECT id FROM items WHERE origin = ? AND item_id = ?`, origin, itemID).Scan(&item)
+	err := s.known.QueryRowContext(ctx, origin, itemID).Scan(&item)
 	if errors.Is(err, sql.ErrNoRows) {
 		return worker.Hold{}, false, nil
 	}

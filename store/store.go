@@ -37,6 +37,7 @@ type Store struct {
 	path    string
 	writing *sql.DB
 	reading *sql.DB
+	known   *sql.Stmt // the item of an origin and id: asked for with each that is claimed
 	writer  *writer
 }
 
@@ -80,6 +81,10 @@ func (s *Store) open(ctx context.Context) (err error) {
 	}
 	s.reading.SetMaxOpenConns(4)
 	s.reading.SetMaxIdleConns(4)
+	s.known, err = s.reading.PrepareContext(ctx, `SELECT id FROM items WHERE origin = ? AND item_id = ?`)
+	if err != nil {
+		return err
+	}
 	s.writer, err = newWriter(ctx, s.writing)
 	return err
 }

@@ -126,6 +126,10 @@ func (w *writer) gather(first *step) []*step {
 // commit makes the changes of a batch in one transaction and answers each step.
 // Where the transaction as a whole is lost, every step gets that error.
 func (w *writer) commit(batch []*step) {
+	if s := batch[0]; len(batch) == 1 && s.ctx.Err() == nil {
+		s.done <- w.transact(func() error { return s.change(w) }) // alone it needs no savepoint
+		return
+	}
 	answers := make([]error, len(batch))
 	err := w.transact(func() error {
 		for i, s := range batch {
