@@ -250,7 +250,7 @@ func BenchmarkItems(b *testing.B) { benchmarkItems(b, nil) }
 func BenchmarkItemsUnderAHelper(b *testing.B) { benchmarkItems(b, installedKeeper(b)) }
 
 func benchmarkItems(b *testing.B, keeper *execute.Keeper) {
-	const atOnce, turn = 4, 100
+	const atOnce, turn = 4, 200
 	ours := &gated{}
 	r := startReal(b, harness.Options{}, under(b, keeper), func(c *worker.Config) {
 		c.MaxRunning, c.MaxHeld = atOnce, 2*atOnce

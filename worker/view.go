@@ -40,7 +40,7 @@ func (e *Engine) Snapshot() Snapshot {
 // remember keeps a finished hold for the window: the last few, and not more of
 // them than fits in keepBytes. e.mu must be held.
 func (e *Engine) remember(v View) {
-	e.finished = append([]View{v}, e.finished...)
+	e.finished = slices.Insert(e.finished, 0, v)
 	size := 0
 	for i, f := range e.finished {
 		size += len(f.Item.Payload)
@@ -48,7 +48,7 @@ func (e *Engine) remember(v View) {
 			size += len(f.Outcome.Result)
 		}
 		if i == keepFinished || i > 0 && size > keepBytes {
-			e.finished = e.finished[:i]
+			e.finished = slices.Delete(e.finished, i, len(e.finished))
 			return
 		}
 	}
