@@ -698,7 +698,7 @@ func TestEndToEndUnusableStartsAreToldWithNameValueAndExpectation(t *testing.T) 
 		{append(at, "--lease-ms", "1"), "--lease-ms = 1: expected a whole number from 200 to 3600000"},
 		{append(at, "--interval-ms=-5"), "--interval-ms = -5: expected"},
 		{append(at, "--decision-timeout", "0s"), "--decision-timeout = 0s: expected a duration from 1s to 24h"},
-		{append(at, "--approve", "rules"), "--approve = rules: expected one of ask, all"},
+		{append(at, "--approve", "some"), "--approve = some: expected one of rules, ask, all"},
 		{append(at, "--grace=-1s"), "--grace = -1s: expected a duration"},
 		{append(at, "--log-level", "loud"), "--log-level = loud: expected one of debug, info, warn, error"},
 		{append(at, "--log-format", "xml"), "--log-format = xml: expected one of text, json"},
