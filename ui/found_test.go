@@ -195,11 +195,15 @@ func TestALateAnswerAboutTheDiskIsForItsItemAlone(t *testing.T) {
 
 func TestALargeWriteIsReadAwayFromTheWindow(t *testing.T) {
 	st := newStage(t)
-	content := strings.Repeat("\t"+strings.Repeat("ж ", 28)+"\n", 5<<20/86)
+	line := "\t" + strings.Repeat("ж ", 28) + "\n"
+	content := strings.Repeat(line, 5<<20/len(line))
+	v := writeItem(1, "a.txt", content)
+	old := strings.Repeat("\tbefore\n"+strings.Repeat(line, 3), 5<<20/(3*len(line)+8))
+	st.desk.previews = map[worker.HoldID]execute.Preview{1: previewed(t, v, map[string]string{"a.txt": old})}
+	wait := make(chan struct{})
+	st.desk.previewWaits = wait
 	st.Show()
-	start := time.Now()
-	st.put(waitingItems(writeItem(1, "a.txt", content), execItem(2, "ls")))
-	t.Logf("drawn in %v", time.Since(start))
+	st.put(waitingItems(v, execItem(2, "ls")))
 	d := st.window.queue.detail
 	if !d.ready {
 		if !strings.Contains(st.docText(), "Reading 5") || !d.approve.disabled {
@@ -210,11 +214,16 @@ func TestALargeWriteIsReadAwayFromTheWindow(t *testing.T) {
 		st.didNothing()
 	}
 	st.until("the content", func() bool { return d.ready })
-	if n := len(d.doc.lines); n < 5<<20/86 {
+	if n := len(d.doc.lines); n < strings.Count(content, "\n") {
 		t.Errorf("%d lines are shown", n)
 	}
 	if d.approve.disabled {
 		t.Error("Approve is disabled though the content is there")
 	}
 	st.until("its summary", func() bool { return st.shows("a.txt  (5") })
+	close(wait)
+	st.until("the difference", func() bool { return len(d.found.words) > 0 })
+	st.pass(time.Second)
+	t.Logf("%s of content and a difference of %d lines: the UI thread was busy for %v at most at a time",
+		bytesWords(int64(len(content))), len(d.found.diff), st.longest)
 }

@@ -23,6 +23,7 @@ import (
 
 	"countersign/worker"
 	"countersign/worker/execute"
+	"countersign/worker/policy"
 )
 
 func TestMain(m *testing.M) {
@@ -38,6 +39,8 @@ type stage struct {
 	desk  *fakeDesk
 	hist  *fakeHistory
 	files map[string]*fakeTranscript
+
+	longest time.Duration // that one function took on the UI thread
 
 	mu    sync.Mutex
 	queue []func()
@@ -103,7 +106,9 @@ func (st *stage) pump() {
 			return
 		}
 		for _, f := range todo {
+			start := time.Now()
 			f()
+			st.longest = max(st.longest, time.Since(start))
 		}
 	}
 }
@@ -252,6 +257,7 @@ type fakeDesk struct {
 	snapshots int
 
 	refuseApproval error
+	grants         []policy.Grant
 	previews       map[worker.HoldID]execute.Preview
 	previewWaits   chan struct{} // nil, or what a preview waits for
 }
@@ -329,6 +335,15 @@ func (d *fakeDesk) Pause(until time.Time) {
 		d.note("pause until %s", until.Format(time.RFC3339))
 	}
 }
+
+func (d *fakeDesk) Grants() []policy.Grant {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.grants)
+}
+
+func (d *fakeDesk) Revoke(grant string) error { return d.note("revoke %s", grant) }
+
 func (d *fakeDesk) Resume()  { d.note("resume") }
 func (d *fakeDesk) Present() { d.note("present") }
 
