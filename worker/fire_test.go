@@ -176,7 +176,6 @@ func TestHeartbeatsGoOnWhileTheDiskHangs(t *testing.T) {
 		b.approve(views["approved"]) // cannot be written down, so it cannot start
 		b.script.offer(item("late", "s4", "true"))
 		settle(time.Second)
-		before := map[string]int{}
 		count := func() map[string]int {
 			n := map[string]int{}
 			for _, c := range b.script.made("heartbeat") {
@@ -184,7 +183,7 @@ func TestHeartbeatsGoOnWhileTheDiskHangs(t *testing.T) {
 			}
 			return n
 		}
-		before = count()
+		before := count()
 		b.script.on("heartbeat", ok, broken, ok, broken, ok) // with what there is to note
 		settle(2 * time.Minute)
 		for id, n := range count() {
