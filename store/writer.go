@@ -99,10 +99,19 @@ func (w *writer) close() bool {
 
 func (w *writer) run() {
 	defer close(w.ended)
-	defer w.conn.Close()
+	defer w.release()
 	for first := range w.queue {
 		w.commit(w.gather(first))
 	}
+}
+
+// release gives the connection back. Its statements are the connection's for as
+// long as they are open, and keep its files open with them.
+func (w *writer) release() {
+	for _, stmt := range w.stmts {
+		_ = stmt.Close()
+	}
+	_ = w.conn.Close()
 }
 
 // gather takes what is queued already; it never waits for more.
