@@ -21,11 +21,6 @@ type change struct {
 	edited  json.RawMessage  // with an approval of other work in the item's place
 }
 
-// move writes one step down and, once it is durable, makes it so in memory.
-func (h *hold) move(step Step, reason string, facts func(*Facts)) error {
-	return h.record(change{step: step, reason: reason, facts: facts})
-}
-
 // record writes steps down in one commit and, once they are durable, makes them
 // so in memory. Only the goroutine that tends the hold calls it.
 func (h *hold) record(changes ...change) error {
