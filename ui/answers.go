@@ -48,7 +48,11 @@ func (q *queue) do(a action) {
 			q.u.intent(func() error { return q.u.Desk.Stop(v.ID) }, nil)
 		}
 	default:
-		q.detail.scroll(a)
+		if q.foldView.root.Visible() {
+			q.foldView.scroll(a)
+		} else {
+			q.detail.scroll(a)
+		}
 	}
 }
 

@@ -33,10 +33,10 @@ func (s section) title() string {
 	return [...]string{"Waiting for you", "Running", "Just finished"}[s]
 }
 
-// entry is one row of the queue: a section's title, or an item.
+// entry is one row of the queue: a section's title, an item, or a fold of items.
 type entry struct {
 	section section
-	id      worker.HoldID // 0 for the title
+	id      worker.HoldID // 0 for the title, below 0 for a fold
 }
 
 // queue is the place where work is decided on and watched. The item shown is
@@ -53,6 +53,10 @@ type queue struct {
 
 	entries   []entry
 	views     map[worker.HoldID]worker.View
+	folds     map[worker.HoldID]*fold
+	foldIDs   map[string]worker.HoldID // by key, for as long as the window lives
+	foldOf    map[worker.HoldID]worker.HoldID
+	foldView  *foldView
 	summaries map[worker.HoldID]string
 	rows      map[*row]entry // what each row of the list was last given
 	selected  worker.HoldID
@@ -62,7 +66,8 @@ type queue struct {
 }
 
 func newQueue(u *UI, k *keys) *queue {
-	q := &queue{u: u, summaries: map[worker.HoldID]string{}, rows: map[*row]entry{}, marked: map[worker.HoldID]string{}}
+	q := &queue{u: u, summaries: map[worker.HoldID]string{}, rows: map[*row]entry{}, marked: map[worker.HoldID]string{},
+		foldIDs: map[string]worker.HoldID{}, foldView: newFoldView(k)}
 	q.list = &rowList{keys: k}
 	q.list.Length = func() int { return len(q.entries) }
 	q.list.CreateItem = func() fyne.CanvasObject { return newRow() }
@@ -78,7 +83,8 @@ func newQueue(u *UI, k *keys) *queue {
 	q.emptyMsg = widget.NewLabel("")
 	q.emptyMsg.Alignment = fyne.TextAlignCenter
 	q.emptyMsg.Wrapping = fyne.TextWrapWord
-	q.split = container.NewHSplit(container.NewThemeOverride(q.list, dense{NewTheme(), 3, 3, false}), q.detail.root)
+	q.split = container.NewHSplit(container.NewThemeOverride(q.list, dense{NewTheme(), 3, 3, false}),
+		container.NewStack(q.detail.root, q.foldView.root))
 	q.split.SetOffset(0.36)
 	q.empty = container.NewCenter(container.New(atLeast{fyne.NewSize(520, 0)}, q.emptyMsg))
 	q.empty.Hide()
@@ -114,7 +120,7 @@ func (q *queue) draw(s worker.Snapshot) {
 // does: whatever is drawn costs a picture of the whole window.
 func (q *queue) refreshRows() {
 	for r, e := range q.rows {
-		if _, there := q.views[e.id]; there || e.id == 0 {
+		if q.there(e.id) || e.id == 0 {
 			r.set(q.face(e))
 		}
 	}
@@ -123,14 +129,12 @@ func (q *queue) refreshRows() {
 func (q *queue) take(s worker.Snapshot) {
 	q.entries = nil
 	q.views = make(map[worker.HoldID]worker.View, len(s.Waiting)+len(s.Running)+len(s.Finished))
+	q.folds, q.foldOf = map[worker.HoldID]*fold{}, map[worker.HoldID]worker.HoldID{}
 	for i, views := range [][]worker.View{s.Waiting, s.Running, s.Finished} {
 		if len(views) > 0 {
 			q.entries = append(q.entries, entry{section: section(i)})
 		}
-		for _, v := range views {
-			q.entries = append(q.entries, entry{section(i), v.ID})
-			q.views[v.ID] = v
-		}
+		q.foldSection(section(i), views)
 	}
 	for id := range q.summaries {
 		if _, ok := q.views[id]; !ok {
@@ -142,7 +146,10 @@ func (q *queue) take(s worker.Snapshot) {
 // keepSelection stays with the item that is being read as long as it is there.
 // One that the operator never chose gives way to the first that waits.
 func (q *queue) keepSelection() {
-	_, there := q.views[q.selected]
+	if in, folded := q.foldOf[q.selected]; folded {
+		q.selected = in
+	}
+	there := q.there(q.selected)
 	if there && !q.offered {
 		return
 	}
@@ -160,6 +167,12 @@ func (q *queue) keepSelection() {
 			return
 		}
 	}
+}
+
+// there reports whether an item or a fold has a row.
+func (q *queue) there(id worker.HoldID) bool {
+	_, item := q.views[id]
+	return item || q.folds[id] != nil
 }
 
 const (
@@ -214,6 +227,12 @@ func (q *queue) picked(i int) {
 }
 
 func (q *queue) showSelected() {
+	if f := q.folds[q.selected]; f != nil {
+		q.detail.clear()
+		q.foldView.show(f)
+		return
+	}
+	q.foldView.root.Hide()
 	v, ok := q.views[q.selected]
 	if !ok {
 		q.detail.clear()
@@ -225,7 +244,7 @@ func (q *queue) showSelected() {
 
 // selectItem moves to an item, if it is there.
 func (q *queue) selectItem(id worker.HoldID) {
-	if _, ok := q.views[id]; ok {
+	if q.there(id) {
 		q.selected, q.offered = id, false
 		q.mark()
 		q.showSelected()
@@ -262,6 +281,9 @@ func (q *queue) nextWaiting(after worker.HoldID, decided map[worker.HoldID]strin
 func (q *queue) face(e entry) face {
 	if e.id == 0 {
 		return face{title: e.section.title()}
+	}
+	if f := q.folds[e.id]; f != nil {
+		return f.face()
 	}
 	v := q.views[e.id]
 	s, ok := q.summaries[e.id]
