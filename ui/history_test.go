@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -188,4 +189,37 @@ func TestTheHistorySaysThatItLoads(t *testing.T) {
 	if st.shows("Loading…") {
 		t.Error("it still loads")
 	}
+}
+
+func TestTheHistoryShowsAnItemAsItWasShownAndWhatRanInstead(t *testing.T) {
+	v := asDone(explained(t, execItem(1, "ls -l && make $(cat list)")))
+	v.Closed, v.DecidedBy = true, "operator, edited"
+	v.Edited = []byte(`{"command":"ls -l # \u202e"}`)
+	kept, err := json.Marshal(v.Shown) // as the journal keeps it
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.Shown = worker.Shown{}
+	if err := json.Unmarshal(kept, &v.Shown); err != nil {
+		t.Fatal(err)
+	}
+	st := newStage(t)
+	st.hist.n, st.hist.kept = 1, map[worker.HoldID]worker.Hold{1: v.Hold}
+	st.show(func(*worker.Snapshot) {})
+	st.press(fyne.Key2, ctrl)
+	d := st.window.history.detail
+	st.until("the detail", func() bool { return d.view.ID == 1 })
+	doc, why := linesOf(d.doc.lines), linesOf(d.why.lines)
+	if want := "Ran instead, as the operator changed it\nls -l # ‹U+202E›\nAsked\nCommand\nls -l && make $(cat list)\n"; doc != want {
+		t.Errorf("it shows\n%swant\n%s", doc, want)
+	}
+	for _, want := range []string{"Why it was asked\n", "allow ls -l\n  rule \"look around\" allows it\n", "ask make $(cat list)\n", "ask     cat list\n"} {
+		if !strings.Contains(why, want) {
+			t.Errorf("%q is not in the reasons\n%s", want, why)
+		}
+	}
+	if d.box.Visible() {
+		t.Error("there are buttons for what is over")
+	}
+	st.picture("history-edited")
 }

@@ -24,6 +24,7 @@ type sheets struct {
 	win     fyne.Window
 	shown   dialog.Dialog
 	choices []choice
+	long    *container.Scroll // what is scrolled in it, by keys too; nil for nothing
 }
 
 func (s *sheets) open() bool { return s.shown != nil }
@@ -50,6 +51,9 @@ func (s *sheets) show(title string, content fyne.CanvasObject, focus fyne.Focusa
 // press takes the choice of a key, which closes most dialogs. Other keys do
 // nothing.
 func (s *sheets) press(a action) {
+	if s.long != nil {
+		scrollBy(s.long, a)
+	}
 	for _, c := range s.choices {
 		if c.key == a {
 			if !c.stays {
@@ -66,7 +70,7 @@ func (s *sheets) press(a action) {
 func (s *sheets) close() {
 	if s.shown != nil {
 		d := s.shown
-		s.shown, s.choices = nil, nil
+		s.shown, s.choices, s.long = nil, nil, nil
 		d.Hide()
 	}
 }
@@ -87,8 +91,37 @@ func (s *sheets) help() {
 		rows.Add(key)
 		rows.Add(widget.NewLabel(b.words))
 	}
-	dialogRows := container.NewThemeOverride(rows, dense{NewTheme(), 2, 3, false})
-	s.show("Keys", dialogRows, nil, choice{label: "Close", key: doLeave})
+	if s.open() {
+		return
+	}
+	long := container.NewVScroll(container.NewThemeOverride(rows, dense{NewTheme(), 1, 2, false}))
+	room := s.win.Canvas().Size().Height - 170 // for the title and the button
+	long.SetMinSize(fyne.NewSize(long.Content.MinSize().Width, min(long.Content.MinSize().Height, room)))
+	s.show("Keys", long, nil, choice{label: "Close", key: doLeave})
+	s.long = long
+}
+
+// scrollBy scrolls with the keys that do so elsewhere.
+func scrollBy(c *container.Scroll, a action) {
+	by := float32(0)
+	switch a {
+	case doPageDown:
+		by = c.Size().Height * 0.8
+	case doPageUp:
+		by = -c.Size().Height * 0.8
+	case doNext:
+		by = 30
+	case doPrevious:
+		by = -30
+	case doTop:
+		by = -c.Content.Size().Height
+	case doEnd:
+		by = c.Content.Size().Height
+	default:
+		return
+	}
+	most := max(c.Content.MinSize().Height-c.Size().Height, 0)
+	c.ScrollToOffset(fyne.NewPos(0, min(max(c.Offset.Y+by, 0), most)))
 }
 
 // askWords asks for the operator's words before an item is declined.

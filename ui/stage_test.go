@@ -437,9 +437,13 @@ type fakeHistory struct {
 	n       int
 	queries []worker.HistoryQuery
 	block   chan struct{} // Find of "slow" waits for it
+	kept    map[worker.HoldID]worker.Hold
 }
 
 func (h *fakeHistory) hold(id worker.HoldID) worker.Hold {
+	if kept, ok := h.kept[id]; ok {
+		return kept
+	}
 	v := asDone(execItem(int(id), fmt.Sprintf("echo item %d", id)))
 	v.Closed = true
 	return v.Hold
