@@ -187,12 +187,12 @@ func (b *textRowBox) layoutPieces(l textLine) {
 	start := b.view.start(l)
 	for n := range b.pieces[:b.used] {
 		p := &b.pieces[n]
-		h := textRowHeight()
-		p.text.Move(fyne.NewPos(start+p.x, 0))
+		h, x := textRowHeight(), floor(start+p.x) // on whole pixels, where it is sharp
+		p.text.Move(fyne.NewPos(x, 0))
 		p.text.Resize(fyne.NewSize(p.width, h))
-		p.again.Move(fyne.NewPos(start+p.x+0.6, 0))
+		p.again.Move(fyne.NewPos(x+1, 0))
 		p.again.Resize(fyne.NewSize(p.width, h))
-		p.under.Move(fyne.NewPos(start+p.x, h-1))
+		p.under.Move(fyne.NewPos(x, h-1))
 		p.under.Resize(fyne.NewSize(p.width, 1))
 	}
 }
