@@ -294,6 +294,25 @@ func TestADelayedStartThatIsNotOursSaysSo(t *testing.T) {
 	delayedStart(t, []reply{ok, notOurs}, []reply{ok}, 0, worker.WordNotOurs)
 }
 
+func TestASessionThatStopsWhileTheStartIsWrittenDownStartsAndReportsNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		gate := gateJournal{b.store, worker.StepStarting, make(chan struct{}), make(chan struct{})}
+		b.journal = gate
+		b.script.offer(item("i1", "s", "true"))
+		b.start(approveAll, func(c *worker.Config) { c.Lease = 3 * time.Second })
+		<-gate.at
+		b.script.on("heartbeat", leaseLost)
+		settle(2 * time.Second) // the accept is fresh still
+		close(gate.gate)
+		settle(time.Second)
+		b.wantStarts()
+		b.wantCalls("complete", 0)
+		if got := b.last(); got.Status() != worker.WordSessionStopped || !got.Closed {
+			t.Errorf("ended as %q", got.Status())
+		}
+	})
+}
+
 func TestAnApprovedItemThatCannotAskDoesNotVanish(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		failing := true
