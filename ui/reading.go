@@ -14,7 +14,7 @@ import (
 
 // readAtOnce is how large a payload can be without the window noticing that it
 // is read. Larger ones are read away from the UI thread.
-const readAtOnce = 128 << 10
+const readAtOnce = 16 << 10
 
 // reading is what is shown of an item: everything that the operator decides on,
 // whole.
