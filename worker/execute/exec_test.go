@@ -216,11 +216,12 @@ func testAStopKills(t *testing.T, change func(*Options)) {
 }
 
 func TestAStoppedCommandIsNeverZero(t *testing.T) {
-	o, _ := stopped(t, newRunner(t), "trap 'echo bye; exit 0' TERM; echo ready; sleep 300 & wait", 1)
+	patient := newRunner(t, func(o *Options) { o.Grace = time.Minute })
+	o, _ := stopped(t, patient, "trap 'echo bye; exit 0' TERM; echo ready; sleep 300 & wait", 1)
 	if res := result(t, o); o.How != Stopped || res.ExitCode != 143 || res.Stdout != "ready\nbye\n" {
 		t.Errorf("outcome %+v", o)
 	}
-	o, _ = stopped(t, newRunner(t), "trap 'exit 7' TERM; echo ready; sleep 300 & wait", 1)
+	o, _ = stopped(t, patient, "trap 'exit 7' TERM; echo ready; sleep 300 & wait", 1)
 	if res := result(t, o); o.How != Stopped || res.ExitCode != 7 {
 		t.Errorf("outcome %+v", o)
 	}
