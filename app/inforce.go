@@ -31,10 +31,12 @@ func (s *station) loadRules() error {
 	switch state := s.rules.State(); {
 	case err != nil && named:
 		return &config.Invalid{Name: "--rules", Value: s.rulesFile, Expected: "expected a rule file that can be used: " + err.Error()}
+	case err != nil && state.Broken == "":
+		s.tell("The rules could not be read; " + inForceWords(state) + " " + err.Error())
 	case err != nil:
-		s.tell("The rule file cannot be used; " + inForceWords(state) + " " + err.Error())
+		s.log.Warn("The rule file cannot be used; " + inForceWords(state) + " " + err.Error())
 	case state.Pending != nil:
-		s.tellPending(state)
+		s.warnPending(state)
 	case len(state.Counts) > 0:
 		s.log.Info("rules are in force", "file", state.File, "rules", len(state.Counts), "hash", state.Hash[:12])
 	}
@@ -48,8 +50,9 @@ func inForceWords(state policy.RulesState) string {
 	return "what was in force before still is."
 }
 
-func (s *station) tellPending(state policy.RulesState) {
-	s.tell("The rule file was changed outside Countersign; " + inForceWords(state) +
+// warnPending says in the log what a window says by itself.
+func (s *station) warnPending(state policy.RulesState) {
+	s.log.Warn("The rule file was changed outside Countersign; " + inForceWords(state) +
 		` To see the change and accept it: countersign rules pending`)
 }
 
@@ -81,10 +84,10 @@ func (s *station) followRules(ctx context.Context) {
 		}
 		state := s.rules.State()
 		if state.Broken != "" {
-			s.tell("The rule file was changed and cannot be used; " + inForceWords(state) + " " + state.Broken)
+			s.log.Warn("The rule file was changed and cannot be used; " + inForceWords(state) + " " + state.Broken)
 			return
 		}
-		s.tellPending(state)
+		s.warnPending(state)
 	})
 	if err != nil {
 		s.log.Warn("changes of the rule file will not be seen before a restart", "error", err)
@@ -134,3 +137,20 @@ func (r rulebook) Add(id worker.HoldID, rule string) error {
 	r.desk.Rejudge()
 	return nil
 }
+
+// AddRules puts any number of rules into the file and into force, and with them
+// decides what waits and is allowed by them.
+func (r rulebook) AddRules(rules string) error {
+	if err := r.rules.AddRules(rules); err != nil {
+		return err
+	}
+	r.log.Info("rules were added and are in force", "hash", r.rules.State().Hash)
+	r.desk.Rejudge()
+	return nil
+}
+
+// Explain says what would happen to an item that nobody has asked for.
+func (r rulebook) Explain(i policy.Item) (policy.Explanation, error) { return r.rules.Explain(i) }
+
+// Follow has f called when State may have changed.
+func (r rulebook) Follow(f func()) { r.rules.Follow(f) }

@@ -36,6 +36,7 @@ const (
 	doSearch
 	doQueue
 	doHistory
+	doRules
 	doLeave
 	doHelp
 	doQuit
@@ -85,6 +86,7 @@ func bindings() []binding {
 		{doSearch, ctrl, one(fyne.KeyF), "Ctrl+F", "search the history"},
 		{doQueue, ctrl, one(fyne.Key1), "Ctrl+1", "the queue"},
 		{doHistory, ctrl, one(fyne.Key2), "Ctrl+2", "the history"},
+		{doRules, ctrl, one(fyne.Key3), "Ctrl+3", "the rules; the buttons there name their keys"},
 		{doLeave, 0, one(fyne.KeyEscape), "Escape", "leave a field or a dialog"},
 		{doHelp, 0, one(fyne.KeyF1), "F1", "these keys"},
 		{doQuit, ctrl, one(fyne.KeyQ), "Ctrl+Q", "quit"},

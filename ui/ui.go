@@ -36,6 +36,8 @@ type Desk interface {
 	Release(id worker.HoldID) error
 	Stop(id worker.HoldID) error
 	StopEverything()
+	Grants() []policy.Grant
+	Revoke(grant string) error
 	Pause(until time.Time)
 	Resume()
 	Present()
@@ -64,6 +66,9 @@ type Rulebook interface {
 	Accept(hash string) error
 	Try(id worker.HoldID, rule string) (policy.Explanation, error)
 	Add(id worker.HoldID, rule string) error
+	AddRules(rules string) error // all of them or none
+	Explain(item policy.Item) (policy.Explanation, error)
+	Follow(f func()) // f is called when State may have changed, and returns at once
 }
 
 // Notifier shows a notification of the desktop's. It may block, for a bounded
@@ -146,6 +151,7 @@ func New(o Options) *UI {
 	u.watchFocus()
 	u.start(u.pacer.run)
 	u.start(u.notices.run)
+	u.followRules()
 	u.Changed()
 	return u
 }

@@ -25,6 +25,7 @@ type window struct {
 	sheets *sheets
 
 	railQueue, railHistory *button
+	railRules              *button
 	pause, stopAll         *button
 	connMark               *widget.Icon
 	counts, conn           *widget.Label
@@ -33,8 +34,12 @@ type window struct {
 	harness, unasked, away *strip
 	messages               *messages
 
+	ruled           *strip // about the rules
+	toRules, notNow *button
+
 	queue   *queue
 	history *history
+	rules   *rules
 }
 
 func newWindow(u *UI) *window {
@@ -43,7 +48,8 @@ func newWindow(u *UI) *window {
 	w.keys = newKeys(w.win.Canvas(), w.sheets, w.do)
 	w.queue = newQueue(u, w.keys)
 	w.history = newHistory(u, w.keys)
-	places := container.NewStack(w.queue.root, w.history.root)
+	w.rules = newRules(u, w.keys)
+	places := container.NewStack(w.queue.root, w.history.root, w.rules.root)
 	w.win.SetPadded(false)
 	w.win.SetContent(container.NewBorder(nil, nil, w.rail(), nil,
 		container.NewBorder(container.NewVBox(w.bar(), w.banners()), nil, nil, nil, places)))
@@ -61,10 +67,12 @@ func (w *window) rail() fyne.CanvasObject {
 	}
 	w.railQueue = place("Queue", doQueue, theme.ListIcon())
 	w.railHistory = place("History", doHistory, theme.HistoryIcon())
+	w.railRules = place("Rules", doRules, theme.DocumentIcon())
+	w.railRules.Hidden = w.u.Rulebook == nil
 	help := place("Keys", doHelp, theme.HelpIcon())
 	quit := place("Quit", doQuit, theme.LogoutIcon())
 	column := container.NewBorder(
-		container.NewVBox(w.railQueue, w.railHistory), container.NewVBox(help, quit), nil, nil)
+		container.NewVBox(w.railQueue, w.railHistory, w.railRules), container.NewVBox(help, quit), nil, nil)
 	return container.NewStack(newFill(colourRail),
 		container.New(atLeast{fyne.NewSize(150, 0)}, container.NewPadded(column)))
 }
@@ -87,9 +95,12 @@ func (w *window) banners() fyne.CanvasObject {
 	w.harness = newStrip(theme.WarningIcon())
 	w.unasked = newStrip(theme.WarningIcon())
 	w.away = newStrip(theme.HistoryIcon(), here)
+	w.toRules = newButton("Rules", keysOf(doRules), nil, func() { w.do(doRules) })
+	w.notNow = newButton("Not now", "", nil, func() { w.rules.notNow = true; w.rules.offer() })
+	w.ruled = newStrip(theme.WarningIcon(), w.toRules, w.notNow)
 	w.messages = newMessages(w.relayout)
 	w.strips = container.New(layout.NewCustomPaddedVBoxLayout(1),
-		w.harness.box, w.unasked.box, w.away.box, w.messages.box())
+		w.harness.box, w.unasked.box, w.away.box, w.ruled.box, w.messages.box())
 	return w.strips
 }
 
@@ -121,6 +132,9 @@ func (w *window) draw() {
 	w.queue.draw(s)
 	if w.history.root.Visible() {
 		w.history.draw()
+	}
+	if w.rules.root.Visible() {
+		w.rules.draw()
 	}
 }
 
@@ -278,6 +292,10 @@ func (w *window) do(a action) {
 		w.goTo(w.railQueue)
 	case doHistory:
 		w.goTo(w.railHistory)
+	case doRules:
+		if w.u.Rulebook != nil {
+			w.goTo(w.railRules)
+		}
 	case doSearch:
 		if !w.history.root.Visible() {
 			w.goTo(w.railHistory)
@@ -302,8 +320,11 @@ func (w *window) do(a action) {
 type place interface{ do(action) }
 
 func (w *window) here() place {
-	if w.history.root.Visible() {
+	switch {
+	case w.history.root.Visible():
 		return w.history
+	case w.rules.root.Visible():
+		return w.rules
 	}
 	return w.queue
 }
@@ -311,16 +332,28 @@ func (w *window) here() place {
 func (w *window) goTo(b *button) {
 	w.railQueue.choose(b == w.railQueue)
 	w.railHistory.choose(b == w.railHistory)
+	w.railRules.choose(b == w.railRules)
 	w.win.Canvas().Unfocus()
-	if b == w.railHistory {
-		w.queue.root.Hide()
-		w.history.root.Show()
-		w.history.enter()
-		return
+	place := func(o *fyne.Container, here bool) {
+		if here {
+			o.Show()
+		} else {
+			o.Hide()
+		}
 	}
-	w.history.root.Hide()
-	w.queue.root.Show()
-	w.queue.detail.shownNow()
+	place(w.queue.root, b == w.railQueue)
+	place(w.history.root, b == w.railHistory)
+	place(w.rules.root, b == w.railRules)
+	w.rules.offer() // it is not made where it is answered
+	w.rules.leave()
+	switch b {
+	case w.railHistory:
+		w.history.enter()
+	case w.railRules:
+		w.rules.enter()
+	default:
+		w.queue.detail.shownNow()
+	}
 }
 
 // shown notes that what is in the window has only now come before the
@@ -328,6 +361,7 @@ func (w *window) goTo(b *button) {
 func (w *window) shown() {
 	w.queue.detail.shownNow()
 	w.queue.detail.enable()
+	w.rules.page.shownNow()
 	w.u.tray.alarm.Store(false)
 }
 

@@ -95,11 +95,17 @@ func (t rawTest) concerns(r RuleInfo) bool {
 	if t.Command == nil {
 		return slices.ContainsFunc(r.Kinds, func(k string) bool { return k != wire.KindExec })
 	}
-	words := strings.FieldsFunc(*t.Command, func(c rune) bool { return strings.ContainsRune(" \t\n;|&()", c) })
-	return slices.ContainsFunc(r.Allow, func(p string) bool {
-		program, _, _ := strings.Cut(p, " ")
-		return slices.Contains(words, program)
-	})
+	runs := map[string]bool{}
+	for _, part := range strings.FieldsFunc(*t.Command, func(c rune) bool { return strings.ContainsRune("\n;|&()", c) }) {
+		words := strings.Fields(part)
+		for len(words) > 0 && strings.Contains(words[0], "=") { // PATH=. go
+			words = words[1:]
+		}
+		if len(words) > 0 {
+			runs[words[0]] = true
+		}
+	}
+	return slices.ContainsFunc(r.Allow, func(p string) bool { program, _, _ := strings.Cut(p, " "); return runs[program] })
 }
 
 // takenApart is a rule file in pieces.

@@ -63,7 +63,7 @@ func TestTheTestsThatConcernAChosenRuleComeWithIt(t *testing.T) {
 		t.Error("with every rule chosen a test is missing")
 	}
 	for name, want := range map[string]struct{ with, without []string }{
-		"look around":         {[]string{"ls && rm -rf ~", "cat .env", "cat ../../etc/passwd"}, []string{"git status", "go version", "1,20p' main.go"}},
+		"look around":         {[]string{"ls && rm -rf ~", "cat .env", "cat ../../etc/passwd"}, []string{"git status", "go version", "go test", "1,20p' main.go"}},
 		"sources":             {[]string{"deploy/.env.production", `write = "src/main.go"`}, []string{"ls", "git"}},
 		"make: known targets": {[]string{"make SHELL=/tmp/x", "make -j4 test"}, []string{"go test", "ls"}},
 	} {
