@@ -88,12 +88,13 @@ func (r *answerRow) enable(a answerable) (again bool) {
 		r.marking.icon = theme.CheckButtonIcon()
 		r.marking.set("Mark", open)
 	}
-	for _, b := range []*button{r.approve, r.session, r.marking, r.decline, r.release} {
+	for _, b := range []*button{r.approve, r.decline, r.release} {
 		b.Hidden = !waits
 	}
-	r.reads.Hidden = !waits || exec || write
-	r.editing.Hidden = !waits || !exec && !write
-	r.ever.Hidden = !waits || !r.rules
+	r.session.Hidden, r.marking.Hidden = !open, !open
+	r.reads.Hidden = !open || exec || write
+	r.editing.Hidden = !open || !exec && !write
+	r.ever.Hidden = !open || !r.rules
 	r.stop.Hidden = a.section != running
 	if a.section == finished && r.whole.Hidden != r.box.Hidden {
 		r.box.Hidden = r.whole.Hidden
@@ -102,7 +103,7 @@ func (r *answerRow) enable(a answerable) (again bool) {
 		r.box.Hidden = false
 		again = true
 	}
-	row := fmt.Sprint(a.section, exec, write, v.Grantable, label, r.reads.label, r.whole.Hidden, r.whole.label, a.isIn)
+	row := fmt.Sprint(a.section, open, exec, write, v.Grantable, label, r.reads.label, r.whole.Hidden, r.whole.label, a.isIn)
 	if row != r.row {
 		r.row, again = row, true
 		r.box.Refresh()

@@ -227,6 +227,11 @@ func TestButtonsFollowTheState(t *testing.T) {
 		if want := [...]bool{c.approve, c.decline, c.release, c.stop}; got != want {
 			t.Errorf("item %d: approve, decline, release, stop = %v, want %v", c.id, got, want)
 		}
+		for _, b := range []*button{d.session, d.editing, d.marking} {
+			if b.Visible() != c.approve {
+				t.Errorf("item %d: %q is there: %v", c.id, b.label, b.Visible())
+			}
+		}
 	}
 }
 
