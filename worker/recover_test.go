@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -369,5 +370,21 @@ func TestRecoveredItemsKeepTheirSessionsOrder(t *testing.T) {
 	}
 	if bad > 0 {
 		t.Errorf("%d of 30 out of order", bad)
+	}
+}
+
+func TestAnItemThatMayHaveBeenAcceptedBeforeARestartCannotBeReleased(t *testing.T) {
+	for name, moves := range map[string][]worker.Move{"asking": {decided, asking}, "accepted": {decided, asking, accepted}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				id := b.leave("queued", moves...)
+				b.start()
+				settle(time.Second)
+				if err := b.engine.Release(id); !errors.Is(err, worker.ErrAccepted) {
+					t.Errorf("released: %v", err)
+				}
+				b.wantStarts()
+			})
+		})
 	}
 }
