@@ -203,6 +203,7 @@ func (r *rules) toggle() bool {
 		r.chosen[name] = true
 	}
 	r.restructure()
+	r.showSelected()
 	return true
 }
 

@@ -144,7 +144,7 @@ func (r *rules) content(e ruleEntry) pageContent {
 		c.drawn, c.lines = fmt.Sprint(g), grantLines(g, now)
 	case aShipped:
 		s := r.known.shipped[e.n]
-		c.drawn, c.mind, c.lines = s.Text, s.mind, s.lines()
+		c.drawn, c.mind, c.lines = fmt.Sprint(r.chosen[s.Name], s.Text), s.mind, s.lines()
 	}
 	return c
 }
@@ -196,7 +196,9 @@ func (r *rules) enableChoice(s shippedRule) {
 		p.act.set("There is no connection yet", false)
 	case n == 0:
 		p.act.set("Switch on what is chosen", false)
+	case n == 1:
+		p.act.set("Switch on the rule that is chosen", !r.sending)
 	default:
-		p.act.set("Switch on the "+countWords(n, "rule that is chosen", "rules that are chosen"), !r.sending)
+		p.act.set(fmt.Sprintf("Switch on the %d rules that are chosen", n), !r.sending)
 	}
 }

@@ -126,7 +126,7 @@ func TestTheRulesInForceAreShownWithWhatTheyDidLast(t *testing.T) {
 			t.Errorf("%q is not shown", want)
 		}
 	}
-	for _, want := range []string{"go test [-v] <path>...", "kubectl", "CI", "Used 3 times, last at"} {
+	for _, want := range []string{"go test [-v] <path>...", "kubectl", "CI", "used 3 times, last at"} {
 		if !strings.Contains(st.page(), want) {
 			t.Errorf("%q is not in %s", want, st.page())
 		}
@@ -323,5 +323,23 @@ func TestWithoutRulesThereIsNoPlaceForThem(t *testing.T) {
 	st.press(fyne.Key3, ctrl)
 	if st.window.rules.root.Visible() || st.window.railRules.Visible() {
 		t.Error("there is")
+	}
+}
+
+func TestAChangeIsNotifiedToSomebodyWhoDoesNotLook(t *testing.T) {
+	n, book := &fakeNotifier{}, &fakeRulebook{}
+	st := newStage(t, func(o *Options) { o.Notifier, o.Rulebook = n, book })
+	st.show(func(*worker.Snapshot) {})
+	st.changed(book, func(s *policy.RulesState) { *s = inForce() })
+	st.changed(book, func(s *policy.RulesState) { s.Pending = pending(1) })
+	st.changed(book, func(s *policy.RulesState) { s.Pending = nil })
+	st.hide()
+	if said := n.all(); said != "" {
+		t.Errorf("to somebody who looks it was said %q", said)
+	}
+	st.changed(book, func(s *policy.RulesState) { s.Broken = "/home/op/r.toml:3: $(touch x)" })
+	st.until("the notification", func() bool { return n.all() != "" })
+	if said := n.all(); said != "Rules were changed|The rule file was changed and cannot be used. What was in force before still is." {
+		t.Errorf("it was said %q", said)
 	}
 }

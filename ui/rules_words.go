@@ -124,7 +124,7 @@ func ruleLines(info policy.RuleInfo, c policy.Count, now time.Time) []textLine {
 	if !c.Last.IsZero() {
 		used += ", last at " + when(c.Last, now)
 	}
-	say(sentence(used + " since it was loaded"))
+	say("Since it was loaded: " + used + ".")
 	say("Kind: " + safetext.Line(strings.Join(info.Kinds, ", ")) + ".")
 	for _, bound := range [][2]string{{"connection", info.Connection}, {"session", info.Session}, {"directory", info.Cwd}} {
 		if bound[1] != "" {
