@@ -142,6 +142,15 @@ func TestWhatWasDecidedSaysByWhat(t *testing.T) {
 	if got := st.whyText(); !strings.HasPrefix(got, "Allowed by rule \"look around\" (") {
 		t.Errorf("an item that a rule decided says\n%s", got)
 	}
+	granted := byRule
+	granted.ID, granted.Shown.Explanation.By = 3, "grant ABCDEFGH"
+	granted.Shown.Explanation.Rule = ""
+	granted.Shown.Explanation.Reason = "granted for this session at 14:00:00"
+	st.put(func(s *worker.Snapshot) { s.Running = append(s.Running, granted) })
+	st.window.queue.selectItem(3)
+	if got := st.whyText(); !strings.HasPrefix(got, "Allowed by a grant\nallow granted for this session at 14:00:00\n") {
+		t.Errorf("an item that a grant decided says\n%s", got)
+	}
 }
 
 func TestRisksAreBadgesWithWordsAndTheirReasonsAreBelow(t *testing.T) {

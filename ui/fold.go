@@ -98,7 +98,7 @@ func (f *fold) counted() string {
 // of the rules.
 func decider(by string) string {
 	if strings.HasPrefix(by, "grant ") {
-		return "a grant for the session"
+		return "a grant"
 	}
 	if at := strings.LastIndex(by, " ("); at > 0 && strings.HasPrefix(by, "rule ") {
 		by = by[:at]

@@ -40,7 +40,7 @@ func TestReadsThatARuleLetRunAreOneRow(t *testing.T) {
 			byRule(execItem(1, "ls"), `rule "look around" (0123456789ab)`))
 	})
 	want := []string{"Waiting for you", "src/x", "src/y", "Just finished", `47 reads by rule "look around" · src/…`,
-		"1 read and 1 list by a grant for the session · src/…", "docs/a", "docs/b", "ls"}
+		"1 read and 1 list by a grant · src/…", "docs/a", "docs/b", "ls"}
 	if got := st.titles(); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("the rows are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}

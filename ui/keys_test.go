@@ -78,7 +78,7 @@ func TestNoBareKeyDecides(t *testing.T) {
 	st := newStage(t)
 	st.show(waitingItems(execItem(1, "rm -rf build")))
 	c := st.window.win.Canvas()
-	names := []fyne.KeyName{fyne.KeyReturn, fyne.KeyEnter, fyne.KeySpace, fyne.KeyA, fyne.KeyY, fyne.KeyD, fyne.KeyR, fyne.KeyBackspace}
+	names := []fyne.KeyName{fyne.KeyReturn, fyne.KeyEnter, fyne.KeySpace, fyne.KeyA, fyne.KeyY, fyne.KeyD, fyne.KeyR, fyne.KeyE, fyne.KeyL, fyne.KeyG, fyne.KeyBackspace}
 	for range 12 { // whatever Tab leads to
 		for _, n := range names {
 			st.press(n, 0)
@@ -148,10 +148,14 @@ func TestNothingIsDecidedWhileAFieldHasTheFocus(t *testing.T) {
 	st.press(fyne.KeyF, ctrl)
 	st.press(fyne.Key1, ctrl) // the place changes, and the field is left
 	st.press(fyne.KeyF, ctrl)
-	for _, n := range []fyne.KeyName{fyne.KeyReturn, fyne.KeyD, fyne.KeyR} {
+	for _, n := range []fyne.KeyName{fyne.KeyReturn, fyne.KeyD, fyne.KeyR, fyne.KeyE, fyne.KeyL, fyne.KeyG} {
 		st.press(n, ctrl)
 	}
+	st.press(fyne.KeyReturn, ctrlShift)
 	st.press(fyne.KeyBackspace, ctrlShift)
+	if st.window.sheets.open() {
+		t.Error("a dialog opened")
+	}
 	st.didNothing()
 }
 

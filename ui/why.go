@@ -41,6 +41,8 @@ func whyTitle(h worker.Hold) string {
 		return "Why it was asked"
 	case e.Verdict == policy.Deny:
 		return "Denied by " + safetext.Line(e.By)
+	case strings.HasPrefix(e.By, "grant "):
+		return "Allowed by " + decider(e.By)
 	}
 	return "Allowed by " + safetext.Line(e.By)
 }
