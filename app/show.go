@@ -206,7 +206,7 @@ func writeOnDisk(w io.Writer, p execute.Preview) {
 		fmt.Fprintf(w, "  %s\n", safetext.Line(sentence))
 	}
 	for _, h := range p.Diff.Hunks {
-		fmt.Fprintf(w, "\n  @@ line %d → line %d\n", h.OldLine, h.NewLine)
+		fmt.Fprintf(w, "\n  @@ line %d to line %d\n", h.OldLine, h.NewLine)
 		for _, l := range h.Lines {
 			fmt.Fprintf(w, "  │ %c %s\n", l.Op, safetext.Block(l.Text))
 		}

@@ -27,9 +27,6 @@ func newFound(p execute.Preview, err error) found {
 	}
 	f := found{}
 	for i, words := range p.Words() {
-		if !strings.Contains(words, `"`) { // no name is quoted in it
-			words = strings.ReplaceAll(words, " → ", " to ") // the font has no arrows
-		}
 		l := textLine{Text: safetext.Line(words), Style: note}
 		if i == 0 && p.Fails != "" {
 			l.Inks = []ink{{To: len(l.Text), Tone: theme.ColorNameWarning, Bold: true}}

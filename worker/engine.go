@@ -116,7 +116,7 @@ type Engine struct {
 }
 
 const (
-	keepFinished  = 50
+	keepFinished  = 200
 	keepBytes     = 16 << 20         // of payloads and results of finished ones
 	maxDelivering = 64               // above it nothing is claimed: results come first
 	activeFor     = 30 * time.Second // polling stays active this long after an item

@@ -48,7 +48,7 @@ func TestAWriteIsComparedWithWhatIsThere(t *testing.T) {
 	r := newRunner(t)
 	for _, c := range []struct{ name, old, content, want, words string }{
 		{"one line", "a\nb\nc\nd\ne\nf\ng\nh\ni\n", "a\nb\nc\nd\nE\nf\ng\nh\ni\n",
-			"@ 2 2\n b\n c\n d\n-e\n+E\n f\n g\n h\n", "Changes a file: 1 line removed, 1 added (18 bytes → 18 bytes)."},
+			"@ 2 2\n b\n c\n d\n-e\n+E\n f\n g\n h\n", "Changes a file: 1 line removed, 1 added (18 bytes to 18 bytes)."},
 		{"two places, near", "1\n2\n3\n4\n5\n6\n7\n8\n", "0\n1\n2\n3\n4\n5\n6\n7\n",
 			"@ 1 1\n+0\n 1\n 2\n 3\n@ 5 6\n 5\n 6\n 7\n-8\n", "1 line removed, 1 added"},
 		{"two places that meet", "1\n2\n3\n4\n5\n6\n", "1\nx\n2\n3\n4\n5\ny\n6\n",
@@ -60,9 +60,9 @@ func TestAWriteIsComparedWithWhatIsThere(t *testing.T) {
 		{"an end that comes", "a\nb", "a\nb\n", "@ 1 1\n a\n-b⊣\n+b\n", "The last line is now ended by a line feed."},
 		{"line ends", "a\nb\n", "a\r\nb\r\n", "@ 1 1\n-a\n-b\n+a\r\n+b\r\n", "Line ends change from LF to CR LF."},
 		{"one line end", "a\r\nb\r\n", "a\r\nb\n", "@ 1 1\n a\r\n-b\r\n+b\n", "Line ends change from CR LF to a mixture of LF and CR LF."},
-		{"binary now", "a\x00b", "text\n", "", "Replaces a file whole: 3 bytes, binary → 1 line of text, 5 bytes. SHA-256 " + sumOf("a\x00b")[:12] + " → " + sumOf("text\n")[:12] + "."},
-		{"binary then", "text\n", "a\x00b", "", "→ 3 bytes, binary."},
-		{"not UTF-8 now", "caf\xe9\n", "café\n", "", "5 bytes, binary →"},
+		{"binary now", "a\x00b", "text\n", "", "Replaces a file whole: 3 bytes, binary to 1 line of text, 5 bytes. SHA-256 " + sumOf("a\x00b")[:12] + " to " + sumOf("text\n")[:12] + "."},
+		{"binary then", "text\n", "a\x00b", "", "to 3 bytes, binary."},
+		{"not UTF-8 now", "caf\xe9\n", "café\n", "", "5 bytes, binary to"},
 	} {
 		in := filepath.Join(r.Dir(), "f")
 		if err := os.WriteFile(in, []byte(c.old), 0o644); err != nil {
@@ -94,7 +94,7 @@ func TestAPreviewOfAWriteSaysWhatTheWriteThenDoes(t *testing.T) {
 	for _, c := range []struct{ path, fails, words string }{
 		{"new", "", "Makes a new file: 1 line of text, 3 bytes."},
 		{"p/q/new", "", `Makes 2 directories: "p", "p/q".`},
-		{"dir/file", "", "Changes a file: 1 line removed, 1 added (6 bytes → 3 bytes)."},
+		{"dir/file", "", "Changes a file: 1 line removed, 1 added (6 bytes to 3 bytes)."},
 		{"link", "", `Its path leads through a link to "dir/file".`},
 		{"link-dir/new", "", `Its path leads through a link to "dir/sub/new".`},
 		{"dangling", "", `Makes a new file: 1 line of text, 3 bytes. Its path leads through a link to "dangling-target".`},
@@ -243,7 +243,7 @@ func TestWhatIsTooLargeToCompareIsReplacedWhole(t *testing.T) {
 	in := filepath.Join(r.Dir(), "f")
 	for name, c := range map[string]struct{ old, content, words string }{
 		"large":      {strings.Repeat("x", maxCompared+1), "y\n", "too large to be compared"},
-		"many lines": {strings.Repeat("a\n", maxLines+1), "y\n", fmt.Sprintf("Replaces a file whole: %d lines of text, %d bytes → 1 line of text, 2 bytes.", maxLines+1, 2*maxLines+2)},
+		"many lines": {strings.Repeat("a\n", maxLines+1), "y\n", fmt.Sprintf("Replaces a file whole: %d lines of text, %d bytes to 1 line of text, 2 bytes.", maxLines+1, 2*maxLines+2)},
 	} {
 		os.WriteFile(in, []byte(c.old), 0o644)
 		p := r.Preview(t.Context(), write("f", c.content))

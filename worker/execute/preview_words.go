@@ -46,11 +46,11 @@ func (p *Preview) tellWrite(w *sentences) {
 	case ShapeSame:
 		w.add("No change: the file has this content already.")
 	case ShapeLines:
-		w.add("Changes a file: %s removed, %d added (%s → %s).", count(p.Diff.Removed, "line", "lines"), p.Diff.Added,
+		w.add("Changes a file: %s removed, %d added (%s to %s).", count(p.Diff.Removed, "line", "lines"), p.Diff.Added,
 			sizeOf(p.Old.Size), sizeOf(p.New.Size))
 	case ShapeBinary, ShapeWhole:
-		w.add("Replaces a file whole: %s → %s.", p.Old.describe(), p.New.describe())
-		w.add("SHA-256 %s → %s.", shortHash(p.Old.SHA256), shortHash(p.New.SHA256))
+		w.add("Replaces a file whole: %s to %s.", p.Old.describe(), p.New.describe())
+		w.add("SHA-256 %s to %s.", shortHash(p.Old.SHA256), shortHash(p.New.SHA256))
 	}
 	if p.Diff.Why != "" {
 		w.add("What changes is not told line by line: %s.", p.Diff.Why)
