@@ -31,6 +31,7 @@ type rules struct {
 	entries  []ruleEntry
 	rows     map[*ruleRow]string // id of what each row of the list was last given
 	selected string              // id of an entry
+	pointed  string              // the one that the list was last told of
 	offered  bool                // nobody chose it
 	chosen   map[string]bool     // shipped rules that are to be switched on, by name
 	settling bool                // the list is being told of a selection

@@ -43,6 +43,9 @@ func (r *rules) restructure() {
 				row.set(r.face(r.entries[i]))
 			}
 		}
+		if r.pointed != r.selected {
+			r.point()
+		}
 		return
 	}
 	for i := range max(len(was), len(r.entries)) {
@@ -139,7 +142,7 @@ func (r *rules) keepSelection() {
 
 // point shows in the list what is selected.
 func (r *rules) point() {
-	r.settling = true
+	r.settling, r.pointed = true, r.selected
 	defer func() { r.settling = false }()
 	if i := r.index(r.selected); i >= 0 {
 		r.list.Select(i)

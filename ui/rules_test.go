@@ -24,6 +24,7 @@ type fakeRules struct {
 	added   []string
 	taken   []string
 	follow  func()
+	adding  func(text string) // nil, or what AddRules does before it returns
 	explain func(policy.Item) (policy.Explanation, error)
 }
 
@@ -43,11 +44,15 @@ func (f *fakeRules) Accept(hash string) error {
 
 func (f *fakeRules) AddRules(text string) error {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.refuse == nil {
+	err := f.refuse
+	if err == nil {
 		f.added = append(f.added, text)
 	}
-	return f.refuse
+	f.mu.Unlock()
+	if f.adding != nil {
+		f.adding(text)
+	}
+	return err
 }
 
 func (f *fakeRules) Follow(changed func()) { f.follow = changed }

@@ -41,6 +41,14 @@ func TestEveryShippedRuleIsOfferedInPlainWords(t *testing.T) {
 func TestStarterRulesAreOffUntilTheyAreSwitchedOn(t *testing.T) {
 	st, book := newStageOfRules(t, fresh())
 	r := st.window.rules
+	drawn := make(chan struct{})
+	book.adding = func(text string) {
+		book.mu.Lock()
+		book.state.Fresh, book.state.Hash, book.state.Text = false, strings.Repeat("1", 64), text
+		book.mu.Unlock()
+		book.follow()
+		<-drawn
+	}
 	st.picture("starter")
 	if got := r.selected; got != "shipped/sources" {
 		t.Errorf("selected is %q", got)
@@ -63,14 +71,16 @@ func TestStarterRulesAreOffUntilTheyAreSwitchedOn(t *testing.T) {
 	}
 	st.pass(time.Second)
 	st.press(fyne.KeyReturn, ctrl)
-	st.until("they are added", func() bool { book.mu.Lock(); defer book.mu.Unlock(); return len(book.added) == 1 })
+	st.until("they are in force", func() bool { return r.index("rule/sources") >= 0 })
+	close(drawn) // it is answered only after that
+	st.until("the answer", func() bool { return !r.sending && !r.reading && !r.again })
 	infos, err := policy.RulesIn([]byte(book.added[0]))
 	if err != nil || len(infos) != 2 || infos[0].Name != "sources" || infos[1].Name != "filter output" || !strings.Contains(book.added[0], "[[test]]") {
 		t.Errorf("%v, added was %s", err, book.added[0])
 	}
-	st.changed(book, func(s *policy.RulesState) {
-		s.Fresh, s.Hash, s.Text = false, strings.Repeat("1", 64), book.added[0]
-	})
+	if r.selected != "rule/sources" || r.pointed != r.selected {
+		t.Errorf("what was switched on is not selected: %q, %q", r.selected, r.pointed)
+	}
 	if r.index("rule/sources") < 0 || r.index("shipped/sources") >= 0 || r.index("shipped/search") < 0 || len(r.chosen) > 0 {
 		t.Errorf("the list is %v", r.entries)
 	}
