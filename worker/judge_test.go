@@ -271,3 +271,76 @@ func TestAnEditedPayloadKeepsTheRest(t *testing.T) {
 		t.Error("a read was edited")
 	}
 }
+
+// changeFiles has what a command names be another from now on.
+func (b *bench) changeFiles(hash string) {
+	b.tools.mu.Lock()
+	defer b.tools.mu.Unlock()
+	b.tools.files = []execute.Fingerprint{{Path: "x.sh", State: execute.StateRegular, SHA256: hash}}
+}
+
+func TestWhatChangedSinceItWasShownIsForAPersonToDecide(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		rules := book(policy.ModeRules, "")
+		b.changeFiles("1")
+		b.script.offer(item("i1", "s", "true"))
+		b.start(withBook(rules))
+		settle(time.Second)
+		v := b.waiting()
+		b.changeFiles("2")
+		b.approve(v)
+		settle(time.Second)
+		rules.Use(book(policy.ModeRules, allowTrue).Rules())
+		b.engine.Rejudge()
+		settle(time.Second)
+		b.wantStarts()
+		if again := b.waiting(); !again.Changed {
+			t.Error("it does not wait, marked")
+		}
+	})
+}
+
+func TestAnEditDoesNotOutliveTheApprovalItCameWith(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.changeFiles("1")
+		b.script.offer(item("i1", "s", "sh x.sh"))
+		b.start()
+		settle(time.Second)
+		v := b.waiting()
+		b.changeFiles("2")
+		if err := b.engine.ApproveEdited(v.ID, v.Digest, json.RawMessage(`{"command":"sh -n x.sh"}`), "operator"); err != nil {
+			t.Fatal(err)
+		}
+		settle(time.Second)
+		again := b.waiting()
+		if again.Edited != nil {
+			t.Errorf("edited to %s still", again.Edited)
+		}
+		b.approve(again)
+		settle(time.Second)
+		b.wantStarts("sh x.sh")
+		if result := string(b.script.made("complete")[0].done.Result); strings.Contains(result, "changed the command") {
+			t.Errorf("the agent is told of an edit that did not run: %.200s", result)
+		}
+	})
+}
+
+func TestGrantsEndWithASessionThatStopsWhileItRuns(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		rules := book(policy.ModeRules, "")
+		b.tools.hold = true
+		b.script.offer(item("i1", "s", "make"))
+		b.start(withBook(rules))
+		settle(time.Second)
+		v := b.waiting()
+		if err := b.engine.ApproveForSession(v.ID, v.Digest, "operator"); err != nil {
+			t.Fatal(err)
+		}
+		settle(time.Second)
+		b.script.on("heartbeat", leaseLost)
+		settle(time.Minute)
+		if got := rules.Grants().List(); len(got) != 0 {
+			t.Errorf("grants after the session stopped: %+v", got)
+		}
+	})
+}
