@@ -69,7 +69,7 @@ type Config struct {
 	Policy  Policy
 	Runner  Runner
 
-	OutputDir       string        // transcripts, one file per item
+	OutputDir       string        // transcripts, one file per item; none are kept
 	Lease           time.Duration // the harness's lease window; 60 s
 	DecisionTimeout time.Duration // from the item's creation; 4 min
 	MaxHeld         int           // undecided and approved, not started; 8

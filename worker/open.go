@@ -187,6 +187,9 @@ func (e *Engine) add(h *hold) {
 // outputPath names an item's transcript. An item runs at most once, so its name
 // is enough; ids are any string, so the name is a hash.
 func (e *Engine) outputPath(itemID string) string {
+	if e.cfg.OutputDir == "" {
+		return "" // nothing is kept
+	}
 	sum := sha256.Sum256([]byte(e.cfg.Origin + "\x00" + itemID))
 	return filepath.Join(e.cfg.OutputDir, hex.EncodeToString(sum[:16]))
 }
