@@ -117,6 +117,9 @@ func (p place) clear() error {
 			}
 		}
 	}
+	if err := os.Remove(p.rulesFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("clear the last demo: %w", err)
+	}
 	if err := os.RemoveAll(p.outputs()); err != nil {
 		return fmt.Errorf("clear the last demo: %w", err)
 	}
