@@ -248,7 +248,7 @@ func (p *kept) order(o byte) {
 func (p *kept) sweep(grace time.Duration) leftover {
 	if !p.isGone(grace + goneTime) {
 		p.kill()
-		if !p.isGone(helperTime + orphanTime + goneTime) {
+		if !p.isGone(helperTime + mostTime + goneTime) {
 			return leftover{some: true, alive: true}
 		}
 	}

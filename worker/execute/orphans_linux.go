@@ -11,8 +11,14 @@ import (
 	"countersign/worker/execute/keep"
 )
 
-// orphanTime is how long the end of what a killed helper leaves may take.
-const orphanTime = 5 * time.Second
+// How long the end of what a killed helper leaves may take: orphanTime from when
+// the last new process was seen, because what a kill does not end by then hangs in
+// the kernel or belongs to another user, and mostTime for what goes on forking on
+// a machine that is too busy to win against it.
+const (
+	orphanTime = 5 * time.Second
+	mostTime   = time.Minute
+)
 
 // endOrphans kills what a dead helper has left: no grace, since nobody saw to it
 // that nothing new was started. It waits for those that became our children, by
@@ -20,25 +26,34 @@ const orphanTime = 5 * time.Second
 // been waited for. It reports whether nothing is left.
 func (k *Keeper) endOrphans(helper int, began uint64) bool {
 	pause := time.Millisecond
-	for deadline := time.Now().Add(orphanTime); ; time.Sleep(pause) {
-		if k.killOrphans(helper, began) == 0 {
+	seen := make(map[int]uint64) // start by pid
+	first := time.Now()
+	for last := first; ; time.Sleep(pause) {
+		found := k.killOrphans(helper, began)
+		if len(found) == 0 {
 			return true
 		}
-		if time.Now().After(deadline) {
+		now := time.Now()
+		for _, p := range found {
+			if start, known := seen[p.PID]; !known || start != p.Start {
+				seen[p.PID], last = p.Start, now
+			}
+		}
+		if now.Sub(last) > orphanTime || now.Sub(first) > mostTime {
 			return false
 		}
 		pause = min(2*pause, 100*time.Millisecond)
 	}
 }
 
-// killOrphans kills what is left of a helper once, and returns how many it found.
-func (k *Keeper) killOrphans(helper int, began uint64) int {
+// killOrphans kills what is left of a helper once, and returns what it found.
+func (k *Keeper) killOrphans(helper int, began uint64) []keep.Proc {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	isOrphan := func(p keep.Proc) bool { return k.isOrphan(p, helper, began) }
 	found := keep.Below(keep.Procs(), isOrphan)
 	if len(found) == 0 {
-		return 0
+		return nil
 	}
 	keep.KillAll(isOrphan)
 	self := os.Getpid()
@@ -47,7 +62,7 @@ func (k *Keeper) killOrphans(helper int, began uint64) int {
 			_, _ = unix.Wait4(p.PID, nil, unix.WNOHANG, nil)
 		}
 	}
-	return len(found)
+	return found
 }
 
 // isOrphan reports whether p was left by a dead helper: it is of the helper's
