@@ -12,8 +12,9 @@ import (
 type answer struct {
 	decision  Decision
 	by, words string
-	edited    json.RawMessage // with an approval: the payload to run in the item's place
-	task      execute.Task    // and what it says
+	edited    json.RawMessage       // with an approval: the payload to run in the item's place
+	task      execute.Task          // and what it says
+	files     []execute.Fingerprint // that it names, as they were when it was approved
 }
 
 const (

@@ -73,7 +73,7 @@ func (h *hold) endGrants() {
 
 // ApproveEdited approves other work of the same kind in the place of a hold's:
 // payload is what runs, and the report tells the agent so. What the rules deny is
-// refused here too.
+// refused here too. It waits for the disk.
 func (e *Engine) ApproveEdited(id HoldID, digest string, payload json.RawMessage, by string) error {
 	e.mu.Lock()
 	h, err := e.shown(id, digest)
@@ -97,7 +97,8 @@ func (e *Engine) ApproveEdited(id HoldID, digest string, payload json.RawMessage
 	if why := e.cfg.Policy.Explain(item); why.Verdict == policy.Deny {
 		return fmt.Errorf("the edited text is denied by %s: %s", why.By, why.Reason)
 	}
-	return e.decideFor(id, digest, answer{decision: Approved, by: by + ", edited", words: editedWords, edited: payload, task: task})
+	return e.decideFor(id, digest, answer{decision: Approved, by: by + ", edited", words: editedWords, edited: payload, task: task,
+		files: e.files(context.Background(), item)})
 }
 
 // EditPayload returns an item's payload with another command, or another content,

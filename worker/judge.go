@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"countersign/worker/execute"
 	"countersign/worker/policy"
@@ -57,46 +58,104 @@ func answerOf(e policy.Explanation) (a answer, decided bool) {
 func (h *hold) look(ctx context.Context, why policy.Explanation) Shown {
 	s := Shown{Explanation: why}
 	if why.Verdict == policy.Ask {
-		s.Files = h.e.cfg.Runner.Fingerprint(ctx, h.task, policy.NamedFiles(h.rec.WorkDir, h.asked()))
+		s.Files = h.e.files(ctx, h.asked())
 	}
 	return s
 }
 
-// errChangedSince sends an item back to the operator (APPROVALS.md, "The traps").
-var errChangedSince = errors.New("what it names changed since it was shown")
+// files are the files that an item names, as they are now.
+func (e *Engine) files(ctx context.Context, i policy.Item) []execute.Fingerprint {
+	return e.cfg.Runner.Fingerprint(ctx, i.Task, policy.NamedFiles(e.cfg.Runner.Dir(), i))
+}
 
-// changedSince says which of the files that an operator was shown with an item
-// are others now. What a rule or a grant decided was shown to nobody.
+// asShown is what an edit names, each file as it was shown, where it was.
+func asShown(named, shown []execute.Fingerprint) []execute.Fingerprint {
+	files := slices.Clone(named)
+	for i, f := range files {
+		if n := slices.IndexFunc(shown, func(s execute.Fingerprint) bool { return s.Path == f.Path }); n >= 0 {
+			files[i] = shown[n]
+		}
+	}
+	return files
+}
+
+// changedSince says which of the files that an item names are others than when an
+// operator approved it. What a rule or a grant decided was shown to nobody.
 func (h *hold) changedSince(ctx context.Context) []string {
-	if !byOperator(h.rec.DecidedBy) || len(h.rec.Shown.Files) == 0 {
+	if !byOperator(h.rec.DecidedBy) {
 		return nil
 	}
-	return execute.Changed(h.rec.Shown.Files, h.look(ctx, policy.Explanation{Verdict: policy.Ask}).Files)
+	return execute.Changed(h.approved, h.e.files(ctx, h.asked()))
 }
 
 // showChanged puts an accepted item that changed since it was shown back before
 // the operator, marked. Nothing of it ran.
 func (h *hold) showChanged(ctx context.Context, accepted change, names []string) error {
-	e := h.e
-	e.mu.Lock()
+	h.e.mu.Lock()
 	h.task = h.given
-	e.mu.Unlock()
-	shown := h.look(ctx, e.cfg.Policy.Explain(h.asked()))
-	back := change{step: StepChanged, reason: changedWords(names), shown: &shown, facts: func(f *Facts) {
-		f.Decision, f.DecidedBy, f.Words = Undecided, "", ""
-	}}
-	if err := h.record(accepted, back); err != nil {
+	h.e.mu.Unlock()
+	shown := h.look(ctx, h.e.cfg.Policy.Explain(h.asked()))
+	if err := h.record(accepted, change{step: StepChanged, reason: changedWords(names), shown: &shown, facts: undecide}); err != nil {
 		h.ended(h.unstarted("the journal could not be written, so it was not started: " + err.Error()))
 		return nil
 	}
+	return h.askAgain(func() { h.changed, h.wasAccepted = true, true })
+}
+
+// errAskedAgain sends an item back to where it is decided on.
+var errAskedAgain = errors.New("it is decided on once more")
+
+// stillAllowed judges what no person decided once more, now that it could start:
+// the rule or the grant that allowed it may be gone, and another may deny it.
+func (h *hold) stillAllowed(ctx context.Context) error {
+	if byOperator(h.rec.DecidedBy) {
+		return nil
+	}
+	why := h.e.cfg.Policy.Explain(h.asked())
+	if why.Verdict == policy.Allow {
+		return nil
+	}
+	shown := h.look(ctx, why)
+	changes := []change{{step: StepDecided, reason: "what allowed it is not in force any more; nothing ran", shown: &shown, facts: undecide}}
+	a, denied := answerOf(why)
+	if denied {
+		changes = append(changes, decision(a))
+	}
+	if err := h.record(changes...); err != nil {
+		h.logged(err)
+		h.setPhase(phaseInLine)
+		if !sleep(ctx, h.e.cfg.Poll.Longest/3) {
+			return context.Cause(ctx)
+		}
+		return errAskedAgain // the decision that is written down still stands, and is judged again
+	}
+	if denied {
+		h.setPhase(phaseInLine)
+		return errAskedAgain
+	}
+	return h.askAgain(func() {})
+}
+
+func undecide(f *Facts) { f.Decision, f.DecidedBy, f.Words = Undecided, "", "" }
+
+// askAgain has the operator decide anew. A stop that came meanwhile is carried
+// out instead.
+func (h *hold) askAgain(mark func()) error {
+	e := h.e
 	e.mu.Lock()
-	h.phase, h.answered, h.changed, h.wasAccepted = phaseWaiting, false, true, true
-	h.decideBy = max(h.decideBy, e.clock.Boot()+atLeast)
-	h.warned = false
+	mark()
+	stopped := context.Cause(h.runCtx)
+	if stopped == nil {
+		h.phase, h.answered, h.warned = phaseWaiting, false, false
+		h.decideBy = max(h.decideBy, e.clock.Boot()+atLeast)
+	}
 	e.signal()
 	e.mu.Unlock()
 	e.changed()
-	return errChangedSince
+	if stopped != nil {
+		return stopped
+	}
+	return errAskedAgain
 }
 
 // Rejudge judges what waits for a person once more, after a grant was given or
@@ -119,8 +178,9 @@ func (e *Engine) Rejudge() {
 func (h *hold) rejudge(item policy.Item, why policy.Explanation) {
 	a, decided := answerOf(why)
 	h.e.mu.Lock()
-	decided = decided && h.awaitsAnswer()
-	if h.awaitsAnswer() {
+	open := h.awaitsAnswer() && !h.changed
+	decided = decided && open
+	if open {
 		h.rec.Shown.Explanation = why
 	}
 	if decided {

@@ -65,11 +65,12 @@ type hold struct {
 	phase       phase
 	claimed     int // the how manieth claim
 	answered    bool
-	changed     bool          // since it was shown: the operator's alone to decide
-	wasAccepted bool          // and did not start: it cannot be let go any more
-	openedAt    time.Duration // Boot
-	age         time.Duration // of the item at its claim, by the harness's clock
-	decideBy    time.Duration // Boot
+	approved    []execute.Fingerprint // the files that it names, as an operator approved them
+	changed     bool                  // since it was shown: the operator's alone to decide
+	wasAccepted bool                  // and did not start: it cannot be let go any more
+	openedAt    time.Duration         // Boot
+	age         time.Duration         // of the item at its claim, by the harness's clock
+	decideBy    time.Duration         // Boot
 	warned      bool
 	leaseFrom   time.Duration // Boot at which the last successful renewal was sent
 	lastBeat    time.Duration // Boot at which the last renewal was tried

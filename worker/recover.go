@@ -63,6 +63,13 @@ func (e *Engine) takeUp(ctx context.Context, rec Hold) (*hold, error) {
 	h.limitDecision()
 	for _, step := range steps {
 		h.remember(step)
+		h.wasAccepted = h.wasAccepted || step.Facts.Acceptance == Accepted || step.Facts.Acceptance == Asking
+		switch step.Step {
+		case StepChanged:
+			h.changed = true
+		case StepDecided:
+			h.changed = false
+		}
 	}
 	return h, nil
 }
@@ -73,14 +80,13 @@ func (e *Engine) takeUp(ctx context.Context, rec Hold) (*hold, error) {
 func (h *hold) showAgain(ctx context.Context) error {
 	a, decided, why := h.judge()
 	shown := h.look(ctx, why)
-	h.wasAccepted = h.rec.Acceptance == Accepted || h.rec.Acceptance == Asking
 	changes := []change{{step: StepRecovered, reason: "Countersign was restarted before this started; nothing ran", shown: &shown,
 		facts: func(f *Facts) {
 			f.Decision, f.DecidedBy, f.Words = Undecided, "", ""
 			f.Acceptance, f.Refusal, f.Delivery = NotAsked, NoRefusal, NothingToDeliver
 		}}}
 	h.phase = phaseWaiting
-	if decided {
+	if decided && !h.changed { // what changed since it was shown stays the operator's
 		h.phase = phaseInLine
 		changes = append(changes, decision(a))
 	}

@@ -40,7 +40,8 @@ func (e *Engine) tend(ctx context.Context, h *hold) {
 	h.live(ctx)
 	stopLease()
 	<-kept
-	if errors.Is(context.Cause(h.life), errSessionStopped) || errors.Is(context.Cause(h.runCtx), errSessionStopped) {
+	if errors.Is(context.Cause(h.life), errSessionStopped) || errors.Is(context.Cause(h.runCtx), errSessionStopped) ||
+		h.rec.Refusal == RefusedStopped {
 		h.endGrants()
 	}
 }
@@ -75,9 +76,12 @@ func (h *hold) live(ctx context.Context) {
 		case err == nil:
 			h.deliver(ctx, false)
 		case errors.Is(err, errPaused):
+			h.e.mu.Lock()
+			h.wasAccepted = true // for all we know
+			h.e.mu.Unlock()
 			h.setPhase(phaseInLine)
 			continue
-		case errors.Is(err, errChangedSince):
+		case errors.Is(err, errAskedAgain):
 			continue
 		case errors.Is(err, errOperatorStop):
 			h.declineUnstarted(ctx, ByOperator, "stopped before it started")
@@ -120,8 +124,9 @@ func (h *hold) take(a answer) {
 	h.e.mu.Lock()
 	h.changed = false
 	h.phase = phaseInLine
+	h.approved = h.rec.Shown.Files
 	if a.edited != nil {
-		h.task = a.task
+		h.task, h.approved = a.task, asShown(a.files, h.rec.Shown.Files)
 	}
 	h.e.signal()
 	h.e.mu.Unlock()
@@ -155,9 +160,12 @@ func (h *hold) waitTurn(ctx context.Context) error {
 
 // run gets the harness's accept, starts the item and waits for its end. Nil means
 // that there is a result to report. errPaused and errOperatorStop mean that it is
-// ours and has not started, and so do errChangedWork and errChangedSince; every other
-// error, that all is said and written.
+// ours and has not started, and so does errChangedWork; errAskedAgain, that it is to be
+// decided on once more; every other error, that all is said and written.
 func (h *hold) run(ctx context.Context) error {
+	if err := h.stillAllowed(ctx); err != nil {
+		return err
+	}
 	if err := h.accept(ctx); err != nil {
 		return err
 	}

@@ -112,7 +112,7 @@ func changedWords(names []string) string {
 	if len(names) > most {
 		names, more = names[:most], fmt.Sprintf(" and %d more", len(names)-most)
 	}
-	return errChangedSince.Error() + "; nothing ran: " + strings.Join(names, ", ") + more
+	return "what it names changed since it was shown; nothing ran: " + strings.Join(names, ", ") + more
 }
 
 // toldOfEdit adds to what is reported that an operator changed the work, and into
