@@ -57,6 +57,13 @@ func TestEndToEndRulesDecideAndAChangeOfThemWaitsToBeSeen(t *testing.T) {
 
 	w.signal(syscall.SIGTERM)
 	w.wait()
+	w = l.work()
+	eventually(t, "the rules are in force again", func() bool { return strings.Contains(w.out.String(), "rules are in force") })
+	l.ps()
+	w.signal(syscall.SIGTERM)
+	if w.wait(); strings.Contains(w.out.String(), "changed outside") {
+		t.Errorf("rules that nobody changed: %s", w.out.String())
+	}
 	l.writeRules("[[rule]]\nname = \"all\"\nkind = \"exec\"\nallow = [\"true\"]\n")
 	w = l.work()
 	eventually(t, "a change made meanwhile is told", func() bool { return strings.Contains(w.out.String(), "changed outside Countersign") })

@@ -22,6 +22,7 @@ type placedBook struct {
 // their programs. Rules that cannot be used leave everything to be asked for;
 // only a file that was named for this start ends it.
 func (s *station) loadRules() error {
+	defer close(s.rulesLoaded)
 	for _, b := range s.books {
 		where := policyContext(s.place, s.config, s.rules.File(), b.root, s.env())
 		s.rules.Serve(b.connection, b.book, where)
@@ -59,7 +60,11 @@ func (s *station) warnPending(state policy.RulesState) {
 // followRules has changes of the rule file shown to the operator while the
 // station runs, and ends grants whose time is over.
 func (s *station) followRules(ctx context.Context) {
-	s.capturing.Wait()
+	select {
+	case <-s.rulesLoaded:
+	case <-ctx.Done():
+		return
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -69,9 +74,6 @@ func (s *station) followRules(ctx context.Context) {
 				tick.Stop()
 				return
 			case <-tick.C:
-				if s.grants == nil {
-					continue
-				}
 				if err := s.grants.EndLapsed(time.Now()); err != nil {
 					s.log.Warn("a grant whose time is over is still kept on disk; nothing uses it", "error", err)
 				}

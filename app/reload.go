@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"reflect"
+	"slices"
 
 	"countersign/app/config"
 )
@@ -38,20 +39,21 @@ func (s *station) apply(before, next config.Config) {
 		}
 	}
 	if !reflect.DeepEqual(guarded(before), guarded(next)) {
-		s.tell("The configuration file was changed. Connections, environment and limits take effect at the next start.")
+		s.tell("The configuration file was changed. Connections, confinement, environment and limits take effect at the next start; until then what was in force still is.")
 		return
 	}
 	s.log.Info("the changed configuration is in force")
 }
 
-// guarded is the part of a configuration that takes a restart.
+// guarded is the part of a configuration that takes a restart: all but what apply
+// takes over.
 func guarded(c config.Config) config.Config {
-	kept := config.Config{Environment: c.Environment, Limits: c.Limits}
-	for _, conn := range c.Connections {
-		conn.MaxHeld, conn.MaxRunning = 0, 0
-		kept.Connections = append(kept.Connections, conn)
+	c.LogLevel, c.Notifications = 0, config.Notifications{}
+	c.Connections = slices.Clone(c.Connections)
+	for i := range c.Connections {
+		c.Connections[i].MaxHeld, c.Connections[i].MaxRunning = 0, 0
 	}
-	return kept
+	return c
 }
 
 // tell says something to the operator, in the window where there is one.

@@ -45,20 +45,21 @@ type assembly struct {
 // of the data directory.
 type station struct {
 	assembly
-	store     *store.Store
-	grants    *policy.Grants
-	rules     *policy.Source
-	env       func() []string // the login environment, once it is captured
-	engines   []*worker.Engine
-	books     []placedBook
-	desk      *worker.Desk
-	relay     *relay
-	capturing sync.WaitGroup // the login environment
-	banner    func(string)   // says something to the operator; the log by default
-	raise     func()         // nil without a window
-	confined  string         // what commands are kept from
-	leftOpen  []worker.LeftOpen
-	quitting  atomic.Bool
+	store       *store.Store
+	grants      *policy.Grants
+	rules       *policy.Source
+	rulesLoaded chan struct{}   // closed once they are in force, as far as they can be
+	env         func() []string // the login environment, once it is captured
+	engines     []*worker.Engine
+	books       []placedBook
+	desk        *worker.Desk
+	relay       *relay
+	capturing   sync.WaitGroup // the login environment
+	banner      func(string)   // says something to the operator; the log by default
+	raise       func()         // nil without a window
+	confined    string         // what commands are kept from
+	leftOpen    []worker.LeftOpen
+	quitting    atomic.Bool
 }
 
 // openStation makes a station. It claims nothing yet.
@@ -72,7 +73,7 @@ func openStation(ctx context.Context, a assembly) (*station, error) {
 	if err := a.place.keepCrashes(); err != nil {
 		a.log.Warn("crashes will not be kept", "error", err)
 	}
-	s := &station{assembly: a, relay: newRelay(a.config.Notifications.Waiting), banner: func(string) {}}
+	s := &station{assembly: a, relay: newRelay(a.config.Notifications.Waiting), banner: func(string) {}, rulesLoaded: make(chan struct{})}
 	var err error
 	if s.store, err = store.Open(ctx, a.place.database()); err != nil {
 		return nil, fmt.Errorf("open the journal: %w", err)

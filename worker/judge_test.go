@@ -155,10 +155,9 @@ func TestEditedWorkRunsInTheItemsPlaceAndTheAgentIsTold(t *testing.T) {
 		if err := json.Unmarshal(b.script.made("complete")[0].done.Result, &result); err != nil {
 			t.Fatal(err)
 		}
-		for _, text := range []string{result.Stdout, result.Stderr} {
-			if !strings.Contains(text, "the operator changed the command before it ran. What ran: ls build") {
-				t.Errorf("the agent reads %.80q", text)
-			}
+		const told = "the operator changed the command before it ran. What ran: ls build"
+		if !strings.Contains(result.Stdout, told) || result.Stderr != "" {
+			t.Errorf("the agent reads %.80q and %.80q", result.Stdout, result.Stderr)
 		}
 		kept, err := b.store.Hold(t.Context(), v.ID)
 		if err != nil || string(kept.Edited) != `{"command":"ls build"}` || !strings.Contains(string(kept.Item.Payload), "rm -r build") {

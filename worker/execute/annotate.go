@@ -10,8 +10,8 @@ import (
 const annotated = 4 << 10
 
 // Annotate adds to a result a note for the agent and a text that it is about,
-// shortened. Of a command that is in both streams, because an agent is shown only
-// one of them; of a write, beside the ok.
+// shortened. Of a command that is at the end of the stream that an agent is shown
+// (PROTOCOL.md §4); of a write, beside the ok.
 func Annotate(o Outcome, note, text string) Outcome {
 	note += cutMiddle(text, annotated)
 	var (
@@ -30,7 +30,11 @@ func Annotate(o Outcome, note, text string) Outcome {
 		wrote.Note = note
 		o.Result = encode(wrote)
 	case json.Unmarshal(o.Result, &exec) == nil:
-		exec.Stdout, exec.Stderr = onOwnLine(exec.Stdout, note), onOwnLine(exec.Stderr, note)
+		if exec.ExitCode == 0 {
+			exec.Stdout = onOwnLine(exec.Stdout, note)
+		} else {
+			exec.Stderr = onOwnLine(exec.Stderr, note)
+		}
 		o.Result = encode(exec)
 	}
 	return o
