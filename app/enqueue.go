@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -116,7 +117,7 @@ func (c *enqueueCommand) do(given config.Credentials, kind string, payload any) 
 	}
 	item, err := client.Enqueue(ctx, c.Session, kind, payload)
 	if err != nil {
-		return fmt.Errorf("enqueue: %w", err)
+		return enqueueError(err)
 	}
 	result, err := client.Await(ctx, item.ID, c.Timeout)
 	if err != nil {
@@ -125,11 +126,21 @@ func (c *enqueueCommand) do(given config.Credentials, kind string, payload any) 
 	return printResult(kind, result)
 }
 
-// awaitError gives each way that a wait ends without a result its exit code.
+// enqueueError says whether work that was not seen to arrive may be there.
+func enqueueError(err error) error {
+	var answer *harness.AnswerError
+	if errors.As(err, &answer) {
+		return fmt.Errorf("enqueue: %w", err)
+	}
+	return fmt.Errorf("enqueue: %w. The harness may have the work all the same; asked for again, it may run twice", plain(err))
+}
+
+// awaitError gives each way that a wait ends without a result its exit code. A
+// wait that breaks off changes nothing about the work.
 func awaitError(id string, err error) error {
 	var ended *harness.AwaitError
 	if !errors.As(err, &ended) {
-		return fmt.Errorf("wait for %s: %w", id, err)
+		return fmt.Errorf("wait for %s: %w. The work stays with the harness: it may have run, be running, or still run; asked for again, it may run twice", id, plain(err))
 	}
 	code, known := map[string]int{
 		wire.CodeQueueTimeout:   exitQueueTimeout,
@@ -140,6 +151,19 @@ func awaitError(id string, err error) error {
 		code = exitFault
 	}
 	return &exitError{code, fmt.Errorf("%s (%s, %s): %s", id, ended.Code, ended.RetryStatus, ended.Message)}
+}
+
+// plain is an error without the request that it met, and without its full stop:
+// more is said after it.
+func plain(err error) error {
+	var request *url.Error
+	switch {
+	case errors.Is(err, errQuit):
+		return errors.New("not waited for any longer")
+	case errors.As(err, &request):
+		err = request.Err
+	}
+	return errors.New(strings.TrimSuffix(err.Error(), "."))
 }
 
 // printResult prints what came back, made safe for a terminal.
@@ -157,10 +181,7 @@ func printResult(kind string, r harness.Result) error {
 	switch {
 	case kind == wire.KindExec && json.Unmarshal(r.Result, &exec) == nil:
 		fmt.Print(safetext.Block(exec.Stdout))
-		fmt.Fprint(os.Stderr, safetext.Block(exec.Stderr))
-		if exec.ExitCode != 0 {
-			fmt.Fprintf(os.Stderr, "[exit %d]\n", exec.ExitCode)
-		}
+		fmt.Fprint(os.Stderr, stderrText(exec))
 	case kind == wire.KindRead && json.Unmarshal(r.Result, &text) == nil:
 		fmt.Print(safetext.Block(text))
 	case kind == wire.KindList && json.Unmarshal(r.Result, &paths) == nil:
@@ -173,4 +194,17 @@ func printResult(kind string, r harness.Result) error {
 		fmt.Println(safetext.Block(string(r.Result)))
 	}
 	return nil
+}
+
+// stderrText is what a command's result puts on stderr: how it ended stands on a
+// line of its own.
+func stderrText(exec wire.ExecResult) string {
+	text := safetext.Block(exec.Stderr)
+	if exec.ExitCode == 0 {
+		return text
+	}
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text + fmt.Sprintf("[exit %d]\n", exec.ExitCode)
 }

@@ -64,7 +64,7 @@ func (h *Harness) giveUp(ctx context.Context, id string) (Result, error) {
 			"The session was stopped before this work had a result.")
 	case row.status == statusQueued && !row.claimed:
 		return Result{}, gaveUp(http.StatusGatewayTimeout, wire.CodeQueueTimeout, wire.Retryable,
-			"No worker took this work in time. It did not run.")
+			"No worker took this work in time, so it has not run. It is still queued: a worker that comes later can run it, and asked for again it may run twice.")
 	}
 	return Result{}, outcomeUnknown()
 }
