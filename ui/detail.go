@@ -195,10 +195,11 @@ func outputOf(h worker.Hold) string {
 func (d *detail) drawHead(v worker.View, s section) {
 	setText(d.name, itemName(v.Hold))
 	setIcon(d.kind, kindIcon(v.Item.Kind), theme.ColorNameForeground)
-	icon, tone := statusIcon(v.Word)
+	word := statusWord(v.Word, v.Hold)
+	icon, tone := statusIcon(word)
 	setIcon(d.mark, icon, tone)
-	if ink := colour(tone); d.word.Text != v.Word || d.word.Color != ink || d.word.TextSize != theme.TextSize() {
-		d.word.Text, d.word.Color, d.word.TextSize = v.Word, ink, theme.TextSize()
+	if ink := colour(tone); d.word.Text != word || d.word.Color != ink || d.word.TextSize != theme.TextSize() {
+		d.word.Text, d.word.Color, d.word.TextSize = word, ink, theme.TextSize()
 		canvas.Refresh(d.word)
 	}
 	left := ""

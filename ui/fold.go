@@ -148,8 +148,12 @@ func (f *fold) face() face {
 	newest := f.views[0]
 	c := face{kind: newest.Item.Kind, summary: f.title(), word: newest.Word}
 	c.rest = safetext.Clip(newest.Item.SessionID, 60) + " · " + recently(newest.Age)
-	if n := f.failed(); n > 0 {
-		c.rest += fmt.Sprintf(" · %s not done", grouped(n))
+	switch n := f.failed(); {
+	case n == 0:
+	case c.word == worker.WordReported:
+		c.word += failureMark + grouped(n) + " not done"
+	default:
+		c.rest += failureMark + grouped(n) + " not done"
 	}
 	return c
 }

@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"strings"
 	"time"
 
 	"countersign/worker"
@@ -122,11 +121,8 @@ func (p *pages) find(id worker.HoldID) (int, bool) {
 
 func newHistoryRow(h worker.Hold) historyRow {
 	r := historyRow{
-		id: h.ID, kind: h.Item.Kind, summary: summary(h.Item), status: h.Status(), at: h.OpenedAt,
-		session: safetext.Clip(h.Item.SessionID, 60),
-	}
-	if words := endWords(h); words != "" {
-		r.ended = " · " + strings.TrimSuffix(words, ".")
+		id: h.ID, kind: h.Item.Kind, summary: summary(h.Item), status: statusWord(h.Status(), h), at: h.OpenedAt,
+		session: safetext.Clip(h.Item.SessionID, 60), ended: rowEnd(h),
 	}
 	return r
 }

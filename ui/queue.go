@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"fyne.io/fyne/v2"
@@ -290,15 +289,13 @@ func (q *queue) face(e entry) face {
 	if !ok {
 		s = q.summarize(v)
 	}
-	f := face{kind: v.Item.Kind, summary: s, word: v.Word}
+	f := face{kind: v.Item.Kind, summary: s, word: statusWord(v.Word, v.Hold)}
 	f.rest = safetext.Clip(v.Item.SessionID, 60) + " · " + recently(v.Age)
 	if f.marked = q.marked[e.id] != ""; f.marked {
 		f.rest = "marked · " + f.rest
 	}
 	if e.section == finished {
-		if o := endWords(v.Hold); o != "" {
-			f.rest += " · " + strings.TrimSuffix(o, ".")
-		}
+		f.rest += rowEnd(v.Hold)
 		return f
 	}
 	if v.Decision == worker.Undecided && v.DecisionLeft > 0 {
