@@ -9,12 +9,15 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"countersign/app/config"
 	"countersign/app/control"
 	"countersign/worker"
+	"countersign/worker/policy"
 	"countersign/worker/safetext"
 )
 
@@ -89,8 +92,9 @@ type doctor struct {
 	log     *slog.Logger
 
 	config  config.Config
-	running *control.Status // nil where none answers
-	env     []string        // the login environment
+	running *control.Status    // nil where none answers
+	inForce *policy.RulesState // the running one's rules; nil where they are not known
+	env     []string           // the login environment
 }
 
 // examine makes all checks: those of this machine one after another, since later
@@ -111,7 +115,21 @@ func (d *doctor) examine(ctx context.Context) []finding {
 	for _, f := range each {
 		found = append(found, f...)
 	}
+	found = append(found, d.onlyRunning()...)
+	sentences(found)
 	return found
+}
+
+// sentences makes one line of what was found, which ends as a sentence: it may be
+// an error's, of several lines, and what to do is said after it.
+func sentences(found []finding) {
+	for i, f := range found {
+		means := strings.ReplaceAll(f.Means, "\n", "; ")
+		if means != "" && !strings.ContainsRune(".:!?", rune(means[len(means)-1])) {
+			means += "."
+		}
+		found[i].Means = means
+	}
 }
 
 // machine makes the checks that are about no connection alone.
@@ -132,7 +150,9 @@ func (d *doctor) configuration() finding {
 	} else {
 		d.config = read
 		f.Grade, f.Means = isOK, d.place.configFile()+" can be used."
-		if _, err := os.Stat(d.place.configFile()); errors.Is(err, fs.ErrNotExist) {
+		if bad := d.noStart(); bad != nil {
+			f.Grade, f.Means, f.Do = isProblem, bad.Error(), "Nothing starts with it."
+		} else if _, err := os.Stat(d.place.configFile()); errors.Is(err, fs.ErrNotExist) {
 			f.Means = d.place.configFile() + " is not there: the defaults hold."
 		}
 	}
@@ -144,6 +164,12 @@ func (d *doctor) configuration() finding {
 		f.Do = "Add a [[connection]] to " + d.place.configFile() + `, or try "countersign demo".`
 	}
 	return f
+}
+
+// noStart is what keeps a start from using a configuration that was read well.
+func (d *doctor) noStart() error {
+	a := assembly{place: d.place, config: d.config}
+	return a.checkWorkDirs()
 }
 
 // instance asks whether a Countersign runs for the data directory.
@@ -162,6 +188,9 @@ func (d *doctor) instance(ctx context.Context) finding {
 		return f
 	}
 	d.running = &s
+	if state, err := client.Rules(ctx); err == nil {
+		d.inForce = &state
+	}
 	f.Means = fmt.Sprintf("Countersign %s runs as process %d.", s.Version, s.PID)
 	switch snap := s.Snapshot; {
 	case s.Version != version:
@@ -184,18 +213,49 @@ func (d *doctor) atWork(c config.Connection) (f finding, has bool) {
 		return f, false
 	}
 	for _, v := range d.running.Snapshot.Connections {
-		if v.Origin != c.Harness || v.Environment != c.EnvironmentID {
+		if v.Origin == c.Harness && v.Environment == c.EnvironmentID {
+			f := working(v)
+			if f.Grade != isOK {
+				f.Do = "See the lines below."
+			}
+			return f, true
+		}
+	}
+	f = finding{Check: "at work", Grade: isWarning, Means: "The running Countersign does not have this connection: it was started before it was added, or with --harness."}
+	f.Do = "Restart it, without --harness, to have it work here."
+	return f, true
+}
+
+// working says how the running Countersign is with one of its connections.
+func working(v worker.ConnectionView) finding {
+	f := finding{Check: "at work", Grade: isOK, Means: "The running Countersign is connected to the harness."}
+	if v.State != worker.Connected {
+		f.Grade = isProblem
+		f.Means = fmt.Sprintf("The running Countersign gets no work here (%s). %s", v.State, cmp.Or(v.Detail, "It has not had an answer yet."))
+	}
+	return f
+}
+
+// onlyRunning looks at the connections that the running Countersign has and the
+// configuration has not: those of flags, or of a file that was changed. Their keys
+// are not known here, so how they are with their harness is what it says.
+func (d *doctor) onlyRunning() (found []finding) {
+	if d.running == nil || d.flagged != nil {
+		return nil
+	}
+	for _, v := range d.running.Snapshot.Connections {
+		if slices.ContainsFunc(d.config.Connections, func(c config.Connection) bool { return c.Harness == v.Origin && c.EnvironmentID == v.Environment }) {
 			continue
 		}
-		f = finding{Check: "at work", Grade: isOK, Means: "The running Countersign is " + string(v.State) + "."}
-		if v.State != worker.Connected {
-			f.Grade = isProblem
-			f.Means += " " + cmp.Or(v.Detail, "It has not had an answer yet.")
-			f.Do = "See the lines below."
+		for _, f := range []finding{
+			{Check: "configuration", Grade: isOK, Means: "It is the running Countersign's alone: " + d.place.configFile() + " does not have it."},
+			working(v), d.workDirectory(config.Connection{WorkDir: v.WorkDir}),
+		} {
+			f.Connection = joinNonEmpty(" ", v.Name, v.Environment)
+			found = append(found, f)
 		}
-		return f, true
 	}
-	return finding{Check: "at work", Grade: isWarning, Means: "The running Countersign does not have this connection.", Do: "Restart it."}, true
+	return found
 }
 
 func count(found []finding, g grade) (n int) {

@@ -177,22 +177,45 @@ func (d *doctor) helper(ctx context.Context) finding {
 	return f
 }
 
+// confinement says what commands are kept from: beside a running Countersign by
+// that one, which has it from its start.
 func (d *doctor) confinement() finding {
 	words, err := confinement(d.config.Confinement.Confine)
-	f := finding{Check: "confinement", Grade: isOK, Means: strings.ToUpper(words[:1]) + words[1:] + "."}
+	f := finding{Check: "confinement", Grade: isOK, Means: upperFirst(words) + "."}
 	if err != nil {
 		f.Grade, f.Do = isProblem, "Set confine = false in config.toml, or use a kernel with Landlock."
-	} else if !d.config.Confinement.Confine {
-		if _, err := execute.ConfinementLevel(); err == nil {
-			f.Do = "With [confinement] confine = true they would write only in the work directory and the places that you list."
+	} else if _, none := execute.ConfinementLevel(); none == nil && !d.config.Confinement.Confine {
+		f.Do = "With [confinement] confine = true they would write only in the work directory and the places that you list."
+	}
+	if d.running == nil {
+		return f
+	}
+	for _, v := range d.running.Snapshot.Connections {
+		if v.Confinement == "" {
+			continue
+		}
+		f.Means = "In the running Countersign: " + v.Confinement + "."
+		if v.Confinement != words {
+			f.Grade, f.Do = isWarning, d.place.configFile()+" says otherwise by now ("+words+"): restart it for that."
+			break
 		}
 	}
 	return f
 }
 
+func upperFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
 // rules looks at the rule file, for each connection.
 func (d *doctor) rules(ctx context.Context) finding {
 	file := d.place.rulesFile()
+	if d.inForce != nil && d.inForce.File != "" {
+		file = d.inForce.File // it may have been named at the start
+	}
 	f := finding{Check: "rules", Grade: isOK, Means: file + " is not there: every item is asked for."}
 	roots := []string{d.place.config}
 	for _, c := range d.config.Connections {
@@ -219,10 +242,7 @@ func (d *doctor) rules(ctx context.Context) finding {
 // rulesChanged says whether the file is not what was last in force.
 func (d *doctor) rulesChanged(ctx context.Context, file string) (changed bool) {
 	if d.running != nil {
-		client := control.NewClient(d.place.data)
-		defer client.Close()
-		state, err := client.Rules(ctx)
-		return err == nil && state.Pending != nil
+		return d.inForce != nil && d.inForce.Pending != nil
 	}
 	_ = d.withJournal(ctx, func(s *store.Store) error {
 		var kept policy.KeptRules = s

@@ -120,6 +120,26 @@ func TestEndToEndDoctorWorksBesideARunningCountersign(t *testing.T) {
 	}
 }
 
+func TestEndToEndDoctorBesideAWorkerOfFlagsLooksAtItsConnection(t *testing.T) {
+	l := newLab(t)
+	l.serveHarness("--no-auth")
+	l.configure("")
+	file := strings.TrimPrefix(l.origin, "http://")
+	l.serveHarness("--no-auth")
+	l.work()
+	eventually(t, "the worker is connected", func() bool { s := l.ps(); return len(s.Connections) == 1 && s.Connections[0].State == "connected" })
+	d, out, code := l.doctor(nil)
+	if state, words := d.state(strings.TrimPrefix(l.origin, "http://"), "at work"); code != 0 || state != "ok" || !strings.Contains(words, "connected to the harness") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	if state, words := d.state(file, "at work"); state != "warning" || !strings.Contains(words, "without --harness") {
+		t.Errorf("%s: %s", state, words)
+	}
+	if _, words := d.state("", "confinement"); !strings.Contains(words, "In the running Countersign: ") {
+		t.Errorf("confinement: %s", words)
+	}
+}
+
 func TestEndToEndDoctorSaysWhatIsWrongWithEachConnection(t *testing.T) {
 	l := newLab(t)
 	const key = "right-api-key-4711"
@@ -158,7 +178,7 @@ func TestEndToEndDoctorSaysWhatIsWrongWithEachConnection(t *testing.T) {
 		}
 	}
 	d, out, code := l.doctor(nil)
-	if code != 1 || d.Problems != 7 {
+	if code != 1 || d.Problems != 8 {
 		t.Errorf("exit %d, %d problems", code, d.Problems)
 	}
 	if strings.Contains(out, "api-key-") {
