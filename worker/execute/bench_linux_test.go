@@ -14,9 +14,9 @@ import (
 )
 
 // BenchmarkStart is what it costs to start "sh -c true" and see its end: as
-// os/exec does it, in a process group, under the helper as a program of its own,
-// under this program once more, and confined. median-ms is what to compare: the
-// mean is of the machine's other work.
+// os/exec does it, in a process group, under the helper as a program of its own
+// that waited or (fresh) is started for it, under this program once more, and
+// confined. median-ms is what to compare: the mean is of the machine's other work.
 func BenchmarkStart(b *testing.B) {
 	small := filepath.Join(b.TempDir(), keep.Name)
 	build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", small, "./keeper")
@@ -37,12 +37,17 @@ func BenchmarkStart(b *testing.B) {
 		name    string
 		keeper  *Keeper
 		confine bool
-	}{{"group", nil, false}, {"helper", beside, false}, {"confined", beside, true}, {"self", own, false}} {
+		fresh   bool
+	}{{"group", nil, false, false}, {"helper", beside, false, false}, {"fresh", beside, false, true},
+		{"confined", beside, true, false}, {"self", own, false, false}} {
 		b.Run(c.name, func(b *testing.B) {
 			r := newRunner(b, func(o *Options) { o.Keeper, o.Confine = c.keeper, c.confine })
 			medianOf(b, func() {
 				if o := r.Run(b.Context(), sh("true"), ""); o.How != Ended {
 					b.Fatal(o.Reason)
+				}
+				if c.fresh {
+					c.keeper.Dismiss()
 				}
 			})
 		})

@@ -140,6 +140,23 @@ func TestAHelperThatWasChangedIsNotUsedAgain(t *testing.T) {
 	}
 }
 
+// TestASignalToItsHelperIsNothingToACommand has the first command of a helper
+// send it each signal that a process can catch, at once.
+func TestASignalToItsHelperIsNothingToACommand(t *testing.T) {
+	r := newRunner(t)
+	for s := unix.SIGHUP; s <= unix.SIGSYS; s++ {
+		if s == unix.SIGKILL || s == unix.SIGSTOP {
+			continue
+		}
+		testKeeper(t).Dismiss()
+		first := helperOf(t, r, fmt.Sprintf("kill -%d $PPID", s))
+		if second := helperOf(t, r, "echo next"); second != first {
+			t.Errorf("%v: helper %d after helper %d", s, second, first)
+		}
+	}
+	noChildren(t)
+}
+
 func TestAnIdleHelperThatIsKilledIsWaitedForAndReplaced(t *testing.T) {
 	r := newRunner(t)
 	first := helperOf(t, r, "true")

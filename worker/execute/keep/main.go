@@ -72,6 +72,7 @@ func Main() int {
 	if err := guard(); err != nil {
 		return 3
 	}
+	catchSignals()
 	born := stateNow()
 	first, err := receive() // without waking other threads: that takes about a millisecond less
 	if err != nil || first.order != Run {
@@ -91,7 +92,6 @@ func Main() int {
 			return 1
 		}
 		if isFirst {
-			catchSignals()
 			go listen(orders)
 		}
 		done := make(chan bool)
@@ -143,9 +143,7 @@ func keepToItself() {
 }
 
 // guard takes the helper out of reach and makes it responsible: nobody of this
-// user may look into it. What it starts finds all signals at their defaults,
-// because those that are caught here are so there; the Go runtime catches all
-// but the two that it finds ignored.
+// user may look into it.
 func guard() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return err
@@ -153,16 +151,27 @@ func guard() error {
 	if err := unblock(); err != nil {
 		return err
 	}
-	if signal.Ignored(unix.SIGHUP) || signal.Ignored(unix.SIGINT) {
-		catchSignals()
-	}
 	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 }
 
-// catchSignals keeps signals that are meant for many from ending the helper.
+// catchSignals keeps signals from ending or suspending the helper, whoever sends
+// them: its first command can as soon as it runs. What is started finds them at
+// their defaults, because what is caught here is so there; to ignore them would
+// have it ignore them, too.
+//
+// SIGKILL and SIGSTOP cannot be caught. The others left out do nothing to a
+// process and would only wake it, or are the Go runtime's own. Real-time signals
+// are as good as SIGKILL: to catch them, too, takes a millisecond more.
 func catchSignals() {
-	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM,
-		unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGTSTP)
+	var caught []os.Signal
+	for s := unix.SIGHUP; s <= unix.SIGSYS; s++ {
+		switch s {
+		case unix.SIGKILL, unix.SIGSTOP, unix.SIGCHLD, unix.SIGCONT, unix.SIGURG, unix.SIGWINCH:
+		default:
+			caught = append(caught, s)
+		}
+	}
+	signal.Notify(make(chan os.Signal, 1), caught...)
 }
 
 // unblock begins anew with no signal blocked, if one is: the Go runtime restores
