@@ -10,15 +10,12 @@ import (
 	"log"
 	"os"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"countersign/app/config"
 	_ "countersign/app/quiet" // before Fyne's packages
 	"countersign/worker/execute"
 	"countersign/worker/safetext"
-
-	"github.com/alecthomas/kong"
 )
 
 // version is set by the linker.
@@ -67,41 +64,10 @@ func run(args []string) int {
 	}
 	ctx, err := parser.Parse(args)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "countersign: %s\nRun \"countersign --help\" for what can be given.\n", safetext.Line(usage(err, args)))
+		fmt.Fprintf(os.Stderr, "countersign: %s\nRun \"%s --help\" for what can be given.\n", safetext.Line(usage(err, args)), helpOf(err))
 		return exitUsage
 	}
 	return report(ctx.Run())
-}
-
-func newParser(c *commandLine, given config.Credentials) (*kong.Kong, error) {
-	return kong.New(c,
-		kong.Name("countersign"),
-		kong.Description("Countersign the tool calls of remote agent sessions: see each one, approve it, and know what ran."),
-		kong.Bind(c, &c.Global, given),
-		kong.WithHyphenPrefixedParameters(true), // so that --limit -1 is told what is expected
-		kong.ValueFormatter(withDefault),
-		kong.Vars{"data": defaultPlace().data, "config": defaultPlace().config},
-	)
-}
-
-// withDefault is the help of a flag or an argument, with its default.
-func withDefault(v *kong.Value) string {
-	if v.HasDefault && v.Default != "" {
-		return fmt.Sprintf("%s Default %s.", v.Help, v.Default)
-	}
-	return v.Help
-}
-
-// usage says what is wrong with the command line. A word that is no command is
-// taken for an argument of the command that needs no name.
-func usage(err error, args []string) string {
-	if word, ok := strings.CutPrefix(err.Error(), "unexpected argument "); ok && !slices.Contains(args, "desktop") {
-		var parse *kong.ParseError
-		if errors.As(err, &parse) && parse.Context.Selected() != nil && parse.Context.Selected().Name == "desktop" {
-			return fmt.Sprintf("unknown command %s; see countersign --help", word)
-		}
-	}
-	return err.Error()
 }
 
 // report says on stderr what went wrong, and returns the exit code for it.
