@@ -24,12 +24,12 @@ func (e *Engine) ApproveForSession(id HoldID, digest, by string) error {
 
 // AllowReads approves a read or a list, and for a while every read and list of
 // its session below a directory of the work directory: a clean relative path, "."
-// for all of it. It waits for the disk.
+// for all of it. Of other work it says so. It waits for the disk.
 func (e *Engine) AllowReads(id HoldID, digest, dir string, within time.Duration, by string) error {
+	if item, err := e.Asked(id); err == nil && item.Kind != wire.KindRead && item.Kind != wire.KindList {
+		return errNoRead
+	}
 	return e.approveWithGrant(id, digest, by, func(i policy.Item, _ policy.Explanation, now time.Time) policy.Grant {
-		if i.Kind != wire.KindRead && i.Kind != wire.KindList {
-			return policy.Grant{}
-		}
 		return policy.GrantReads(i, dir, now, now.Add(within))
 	})
 }
@@ -121,6 +121,8 @@ func EditPayload(item Item, text string) (json.RawMessage, error) {
 	members[name] = encoded
 	return json.Marshal(members)
 }
+
+var errNoRead = errors.New("only reads and lists can be approved together with those below a directory")
 
 var errNotEditable = errors.New("only a command or a write can be edited")
 

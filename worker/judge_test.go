@@ -125,6 +125,15 @@ func TestAllowingReadsAnswersTheOnesThatWait(t *testing.T) {
 			t.Errorf("%s waits", w.Item.ID)
 		}
 		b.script.offer(item("i4", "s", "exec is not a read"))
+		settle(time.Second)
+		for _, v := range b.engine.Snapshot().Waiting {
+			if v.Item.Kind != wire.KindExec {
+				continue
+			}
+			if err := b.engine.AllowReads(v.ID, v.Digest, ".", time.Minute, "operator"); err == nil || !strings.Contains(err.Error(), "only reads and lists") {
+				t.Errorf("a command was approved as a read: %v", err)
+			}
+		}
 		settle(20 * time.Minute)
 		b.script.offer(read("i5", "src/d.go"))
 		settle(time.Second)
