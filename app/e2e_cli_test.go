@@ -24,6 +24,12 @@ func TestEndToEndWhatIsOverIsShownFromTheHistory(t *testing.T) {
 		t.Fatalf("approve: exit %d, %s%s", exit, out, errs)
 	}
 	e.wait()
+	eventually(t, "it is over", func() bool { return len(l.ps().Finished) == 1 })
+	for _, intent := range [][]string{{"approve", id, code}, {"decline", id}, {"release", id}, {"stop", id}} {
+		if _, errs, exit := l.run(intent...); exit != 1 || !strings.Contains(errs, "it is over (Reported): ") || !strings.Contains(errs, " show "+id) {
+			t.Errorf("%v of what is over: exit %d, %s", intent, exit, errs)
+		}
+	}
 	w.signal(syscall.SIGTERM)
 	w.wait()
 	for range 2 { // after the end, and in front of another instance
@@ -59,6 +65,30 @@ func TestEndToEndWhatACommandLeavesInTheBackgroundEndsWithIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "it has ended", func() bool { return syscall.Kill(pid, 0) == syscall.ESRCH })
+}
+
+func TestEndToEndAPortThatIsTakenIsToldWithTheFlagForAnother(t *testing.T) {
+	l := newLab(t)
+	l.serveHarness("--no-auth")
+	address := strings.TrimPrefix(l.origin, "http://")
+	_, errs, exit := l.run("harness", "--listen", address, "--db", filepath.Join(l.wrk, "second.db"), "--no-auth")
+	if exit != 2 || !strings.Contains(errs, "--listen = "+address+": another program has this port") {
+		t.Errorf("exit %d, %s", exit, errs)
+	}
+}
+
+func TestEndToEndAnEditThatIsEmptyIsSaidToBe(t *testing.T) {
+	l := newLab(t)
+	l.serveHarness("--no-auth")
+	l.work()
+	l.enqueue("s1", "50s", "exec", "--", "echo one")
+	id, code := l.waiting()
+	if _, errs, exit := l.run("approve", id, code, "--edited"); exit != 1 || !strings.Contains(errs, "stdin has no command") {
+		t.Errorf("exit %d, %s", exit, errs)
+	}
+	if _, errs, exit := l.run("approve", id, code, "--reads", "."); exit != 1 || !strings.Contains(errs, "only reads and lists") {
+		t.Errorf("exit %d, %s", exit, errs)
+	}
 }
 
 func TestEndToEndTailPrintsMuchOutputInItsOrder(t *testing.T) {

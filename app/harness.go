@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"countersign/app/config"
@@ -58,8 +59,11 @@ func (c *harnessCommand) Run(g *global) error {
 	}
 	defer h.Close()
 	l, err := net.Listen("tcp", c.Listen)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return &config.Invalid{Name: "--listen", Value: c.Listen, Expected: "another program has this port; end it (a harness that runs already can be used as it is), or use another, such as --listen 127.0.0.1:0 for a free one"}
+	}
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w", c.Listen, err)
+		return &config.Invalid{Name: "--listen", Value: c.Listen, Expected: "expected an address that can be listened on: " + err.Error()}
 	}
 	if made != "" { // only now: a start that fails shows no key
 		if err := os.WriteFile(keyFile, []byte(o.APIKeyHashes[0]+"\n"), 0o600); err != nil {

@@ -15,6 +15,7 @@ import (
 	"countersign/app/config"
 	"countersign/app/control"
 	"countersign/worker"
+	"countersign/worker/api/wire"
 	"countersign/worker/safetext"
 )
 
@@ -68,7 +69,7 @@ func (c *approveCommand) Run(g *global) error {
 	return g.asking(func(ctx context.Context, client *control.Client) error {
 		more, err := c.approve(ctx, client)
 		if err != nil {
-			return fmt.Errorf("approve %d: %w", c.ID, err)
+			return fmt.Errorf("approve %d: %w%s", c.ID, err, over(ctx, g, client, c.ID))
 		}
 		fmt.Printf("Approved %d. It runs once the harness accepts; \"%s tail %d\" follows it.%s\n", c.ID, g.self(), c.ID, more)
 		return nil
@@ -111,6 +112,9 @@ func (c *approveCommand) approveEdited(ctx context.Context, client *control.Clie
 	if !utf8.Valid(text) {
 		return errors.New("what stdin has is not text in UTF-8")
 	}
+	if v.Item.Kind == wire.KindExec && strings.TrimSpace(string(text)) == "" {
+		return errors.New("stdin has no command; expected the one that is to run instead")
+	}
 	payload, err := worker.EditPayload(v.Item, string(text))
 	if err != nil {
 		return err
@@ -122,7 +126,7 @@ func (c *approveCommand) approveEdited(ctx context.Context, client *control.Clie
 func (c *declineCommand) Run(g *global) error {
 	return g.asking(func(ctx context.Context, client *control.Client) error {
 		if err := client.Decline(ctx, c.ID, c.Message); err != nil {
-			return fmt.Errorf("decline %d: %w", c.ID, err)
+			return fmt.Errorf("decline %d: %w%s", c.ID, err, over(ctx, g, client, c.ID))
 		}
 		fmt.Printf("Declined %d. Nothing ran.\n", c.ID)
 		return nil
@@ -133,9 +137,9 @@ func (c *declineCommand) Run(g *global) error {
 func (c *releaseCommand) Run(g *global) error {
 	return g.asking(func(ctx context.Context, client *control.Client) error {
 		if err := client.Release(ctx, c.ID); err != nil {
-			return fmt.Errorf("release %d: %w", c.ID, err)
+			return fmt.Errorf("release %d: %w%s", c.ID, err, over(ctx, g, client, c.ID))
 		}
-		fmt.Printf("Released %d. Nothing ran here; the harness hands it out again.\n", c.ID)
+		fmt.Printf("Released %d. Nothing ran here; the harness hands it out again once its lease is over (a minute, unless it was set otherwise).\n", c.ID)
 		return nil
 	})
 }
@@ -154,11 +158,33 @@ func (c *stopCommand) Run(g *global) error {
 			return nil
 		}
 		if err := client.Stop(ctx, c.ID); err != nil {
-			return fmt.Errorf("stop %d: %w%s", c.ID, err, c.instead(ctx, client, g.self()))
+			return fmt.Errorf("stop %d: %w%s%s", c.ID, err, c.instead(ctx, client, g.self()), over(ctx, g, client, c.ID))
 		}
 		fmt.Printf("Stopping %d.\n", c.ID)
 		return nil
 	})
+}
+
+// over says what became of an item that nothing can be done with any more; "" of
+// one that waits or runs, or was never held.
+func over(ctx context.Context, g *global, client *control.Client, id worker.HoldID) string {
+	s, err := client.Status(ctx)
+	if err != nil {
+		return ""
+	}
+	v, held := s.Find(id)
+	if !held {
+		p, err := g.place()
+		if err != nil {
+			return ""
+		}
+		if v, err = past(ctx, p, id); err != nil {
+			return ""
+		}
+	} else if !v.Closed {
+		return ""
+	}
+	return fmt.Sprintf("; it is over (%s): \"%s show %d\" tells", v.Word, g.self(), id)
 }
 
 // instead says what can be done with an item that waits, where nothing is to be

@@ -101,6 +101,29 @@ func TestShowDrawsTheWholeCommandAndTheCodeThatApprovesIt(t *testing.T) {
 	}
 }
 
+func TestShowNamesEveryWayToAnswer(t *testing.T) {
+	for kind, want := range map[string]string{"exec": "--session --always --edited", "read": "--session --reads --always"} {
+		v := worker.View{Hold: nastyHold(), Word: worker.WordWaiting, Grantable: true}
+		if v.Item.Kind = kind; kind == "read" {
+			v.Item.Payload = json.RawMessage(`{"path":"a"}`)
+		}
+		var out bytes.Buffer
+		writeView(&out, v, nil, "countersign")
+		var flags []string
+		for line := range strings.SplitSeq(out.String(), "\n") {
+			if _, flag, found := strings.Cut(line, "approve 7 01234567 --"); found {
+				flags = append(flags, "--"+strings.Fields(flag)[0])
+			}
+		}
+		if got := strings.Join(flags, " "); got != want {
+			t.Errorf("%s: %s, want %s", kind, got, want)
+		}
+		if !strings.Contains(out.String(), "countersign release 7\n") {
+			t.Errorf("%s: nothing of a release", kind)
+		}
+	}
+}
+
 func TestSinceIsADateATimeOrHowLongAgo(t *testing.T) {
 	now := time.Date(2030, 5, 6, 12, 0, 0, 0, time.Local)
 	for s, want := range map[string]time.Time{

@@ -128,12 +128,31 @@ func writeView(w io.Writer, v worker.View, onDisk *execute.Preview, self string)
 		fmt.Fprintf(w, "  %s  %s\n", e.At.Local().Format(time.DateTime), safetext.Line(joinNonEmpty(": ", string(e.Step), e.Reason)))
 	}
 	if self != "" && v.Decision == worker.Undecided && err == nil {
-		fmt.Fprintf(w, "\nTo approve exactly this:  %s approve %d %s\n", self, v.ID, control.Code(v))
-		if v.Grantable {
-			fmt.Fprintf(w, "  and for its session:    %s approve %d %s --session\n", self, v.ID, control.Code(v))
-		}
-		fmt.Fprintf(w, "To decline it:            %s decline %d --message \"why\"\n", self, v.ID)
+		writeAnswers(w, v, self)
 	}
+}
+
+// writeAnswers says how an item that waits is answered.
+func writeAnswers(w io.Writer, v worker.View, self string) {
+	approve := fmt.Sprintf("%s approve %d %s", self, v.ID, control.Code(v))
+	line := func(what, command string) { fmt.Fprintf(w, "%-31s %s\n", what, command) }
+	fmt.Fprintln(w)
+	line("To approve exactly this:", approve)
+	reads := v.Item.Kind == wire.KindRead || v.Item.Kind == wire.KindList
+	if v.Grantable {
+		line("  and the same in its session:", approve+" --session")
+	}
+	if v.Grantable && reads {
+		line("  and reads below a directory:", approve+" --reads DIR")
+	}
+	if v.Grantable {
+		line("  and always, by a rule:", approve+" --always")
+	}
+	if !reads {
+		line("  changed to what stdin says:", approve+" --edited")
+	}
+	line("To decline it:", fmt.Sprintf("%s decline %d --message \"why\"", self, v.ID))
+	line("To let it go unanswered:", fmt.Sprintf("%s release %d", self, v.ID))
 }
 
 // headLines is how many lines of an output show prints; tail has it whole.
