@@ -63,10 +63,17 @@ func (k *Keeper) launch() (*helper, error) {
 	// Its environment is empty, so there is nothing to see in it and nothing in
 	// it acts on the helper. A session of its own keeps it and the command from
 	// our terminal, and tells all that descends from it from what does not.
+	//
+	// A suspended helper does not see its lifeline close: the kernel wakes it when
+	// we are gone. It also does so whenever the thread ends that the helper is a
+	// child of, which is nothing to a helper that runs. What remains is a command
+	// that suspends its helper over and over, or kills it, in the moment that we are
+	// killed ourselves: then nobody is left to end what it started, but for the
+	// command's first process, which the kernel kills with the helper.
 	h := &helper{lifeline: orders, reports: make(chan report),
 		cmd: &exec.Cmd{Path: k.program, Args: []string{keep.Name}, Env: []string{}, Dir: "/",
 			ExtraFiles:  []*os.File{lifeline, to},
-			SysProcAttr: &unix.SysProcAttr{Setsid: true}}}
+			SysProcAttr: &unix.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGCONT}}}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err := h.cmd.Start(); err != nil {
@@ -167,5 +174,6 @@ func (h *helper) order(order byte) {
 	_, _ = h.lifeline.Write([]byte{order}) // fails only if the helper is gone
 }
 
-// wake goes on with a helper that was suspended, by its command for one.
+// wake goes on with a helper that was suspended, by its command for one. It is
+// nothing to one that was not.
 func (h *helper) wake() { _ = h.cmd.Process.Signal(unix.SIGCONT) }

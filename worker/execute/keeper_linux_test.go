@@ -205,6 +205,14 @@ func TestACommandThatSuspendsItsHelperCanBeStopped(t *testing.T) {
 	noChildren(t)
 }
 
+func TestACommandThatSuspendsItsHelperAndEndsHasItsOwnExitStatus(t *testing.T) {
+	r := newRunner(t)
+	if o, res := run(t, r, sh("kill -STOP $PPID; echo done; exit 3")); o.How != Ended || res.ExitCode != 3 || res.Stdout != "done\n" {
+		t.Errorf("outcome %+v", o)
+	}
+	noChildren(t)
+}
+
 func TestTheKernelKillsACommandWithItsHelper(t *testing.T) {
 	r := newRunner(t)
 	run(t, r, sh("trap '' TERM; echo $$ >pid; kill -KILL $PPID; exec sleep 300"))

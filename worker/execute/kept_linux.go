@@ -23,6 +23,9 @@ const (
 	// helperTime is how long a helper may take to kill its command. One that
 	// was suspended, by the command for one, is killed itself then.
 	helperTime = 3 * time.Second
+
+	// wakeTime is how long a helper may stay suspended that has a command.
+	wakeTime = time.Second
 )
 
 // kept is a command that runs under a helper.
@@ -145,23 +148,7 @@ func answered(err error) bool {
 // follow takes in what the helper reports until nothing of the command is left,
 // and ends what it leaves if it was killed.
 func (p *kept) follow() {
-	known, done := false, false
-	for r := range p.helper.reports {
-		switch r.word {
-		case keep.Ended:
-			ws, _ := strconv.Atoi(r.of)
-			p.status, known = statusOfWait(syscall.WaitStatus(ws)), true
-			// What it left is told right after, if anything is.
-			close(p.ended)
-		case keep.Left:
-			p.left, _ = strconv.Atoi(r.of)
-		case keep.Done:
-			done = true
-		}
-		if done {
-			break
-		}
-	}
+	known, done := p.listen()
 	switch asNew := p.letGo() && p.left == 0; {
 	case !done:
 		p.abandon()
@@ -175,6 +162,36 @@ func (p *kept) follow() {
 		close(p.ended)
 	}
 	close(p.gone)
+}
+
+// listen takes in what the helper reports, to Done or to its end. A command may
+// have suspended it: it is woken again and again.
+func (p *kept) listen() (known, done bool) {
+	awake := time.NewTicker(wakeTime)
+	defer awake.Stop()
+	for {
+		var r report
+		some := true
+		select {
+		case <-awake.C:
+			p.helper.wake()
+			continue
+		case r, some = <-p.helper.reports:
+		}
+		switch {
+		case !some:
+			return known, false
+		case r.word == keep.Ended:
+			ws, _ := strconv.Atoi(r.of)
+			p.status, known = statusOfWait(syscall.WaitStatus(ws)), true
+			// What it left is told right after, if anything is.
+			close(p.ended)
+		case r.word == keep.Left:
+			p.left, _ = strconv.Atoi(r.of)
+		case r.word == keep.Done:
+			return known, true
+		}
+	}
 }
 
 // letGo sees to it that nothing more is done to the helper on behalf of this

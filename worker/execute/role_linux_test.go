@@ -76,7 +76,11 @@ func checkConfined(dir string) error {
 // TestKillingCountersignLeavesNoDescendant kills the process that holds the
 // lifeline, and no other.
 func TestKillingCountersignLeavesNoDescendant(t *testing.T) {
-	for name, then := range map[string]string{"while the command runs": "touch ready; sleep 300", "after it ended": "touch ready; exec sleep 0.01"} {
+	for name, then := range map[string]string{
+		"while the command runs":    "touch ready; sleep 300",
+		"after it ended":            "touch ready; exec sleep 0.01",
+		"with its helper suspended": "kill -STOP $PPID; touch ready; sleep 300",
+	} {
 		t.Run(name, func(t *testing.T) {
 			testKeeper(t) // what a killed helper leaves would come to us and be seen
 			dir := t.TempDir()
