@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -269,6 +270,10 @@ func TestAnOversizedOrMalformedBodyIsRefused(t *testing.T) {
 
 // TestMain lets the test binary stand for a command that a tool call runs.
 func TestMain(m *testing.M) {
+	if dir := os.Getenv("CONTROL_TEST_HEIR"); dir != "" {
+		handOver(dir)
+		return
+	}
 	if dir := os.Getenv("CONTROL_TEST_CHILD"); dir != "" {
 		if err := NewClient(dir).Resume(context.Background()); err != nil {
 			fmt.Print(err)
@@ -276,6 +281,44 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(m.Run())
+}
+
+// handOver opens a connection, as a process of a tool call, and leaves it to a child
+// to use once it has ended itself.
+func handOver(dir string) {
+	c, err := net.Dial("unix", filepath.Join(dir, SocketName))
+	if err != nil {
+		fmt.Print(err)
+		return
+	}
+	f, err := c.(*net.UnixConn).File()
+	if err != nil {
+		fmt.Print(err)
+		return
+	}
+	child := exec.Command("/bin/sh", "-c", `while kill -0 $PPID 2>/dev/null && [ "$PPID" = "$(cut -d" " -f4 /proc/$$/stat)" ]; do :; done
+printf 'POST /resume HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}' >&3; head -1 <&3`)
+	child.ExtraFiles = []*os.File{f}
+	child.Stdout = os.Stdout
+	if err := child.Start(); err != nil {
+		fmt.Print(err)
+	}
+}
+
+func TestAConnectionLeftToAChildOfAToolCallIsRefused(t *testing.T) {
+	dir := private0700(t)
+	desk := &fakeDesk{}
+	serve(t, dir, &Server{Desk: desk, Tell: func(string) {}})
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := exec.Command(self)
+	parent.Env = append(os.Environ(), "CONTROL_TEST_HEIR="+dir)
+	out, err := parent.CombinedOutput() // ends when the child has, which holds it open
+	if err != nil || !strings.Contains(string(out), "403") || desk.last() != "" {
+		t.Errorf("got %q, %v; the desk was asked to %q", out, err, desk.last())
+	}
 }
 
 func TestAnIntentFromInsideAToolCallIsRefused(t *testing.T) {

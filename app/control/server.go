@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"countersign/worker"
+	"countersign/worker/safetext"
 )
 
 // Server answers on the control socket of a data directory.
@@ -92,17 +93,25 @@ func (s *Server) handler() http.Handler {
 	} {
 		mux.HandleFunc("POST /"+route, func(w http.ResponseWriter, r *http.Request) { s.take(w, r, route, &answer{}, do) })
 	}
-	return mux
+	return s.outside(mux)
 }
 
-// take reads one intent and carries it out, unless it comes from a command
-// that an agent asked for: such a command must not approve the next one.
+// outside refuses what comes from a command that an agent asked for: such a
+// command must not approve the next one, nor read what does.
+func (s *Server) outside(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p := peerOf(r.Context()); p != nil && p.inside {
+			s.Tell(fmt.Sprintf("A running tool call tried to use Countersign's own command line (%s, process %d) and was refused.",
+				safetext.Clip(strings.TrimPrefix(r.URL.Path, "/"), 20), p.pid))
+			write(w, http.StatusForbidden, answer{Error: "refused: this comes from inside a tool call that Countersign runs"})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// take reads one intent and carries it out.
 func (s *Server) take(w http.ResponseWriter, r *http.Request, route string, a *answer, do func(intent) error) {
-	if pid := peerOf(r.Context()); descends(pid, os.Getpid()) {
-		s.Tell(fmt.Sprintf("A running tool call tried to use Countersign's own command line (%s, process %d) and was refused.", route, pid))
-		write(w, http.StatusForbidden, answer{Error: "refused: this comes from inside a tool call that Countersign runs"})
-		return
-	}
 	var in intent
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxIntent)).Decode(&in); err != nil {
 		write(w, http.StatusBadRequest, answer{Error: "the request could not be read"})
@@ -228,12 +237,12 @@ type peerKey struct{}
 
 func withPeer(ctx context.Context, c net.Conn) context.Context {
 	if p, ok := c.(*peerConn); ok {
-		return context.WithValue(ctx, peerKey{}, p.pid)
+		return context.WithValue(ctx, peerKey{}, p)
 	}
 	return ctx
 }
 
-func peerOf(ctx context.Context) int {
-	pid, _ := ctx.Value(peerKey{}).(int)
-	return pid
+func peerOf(ctx context.Context) *peerConn {
+	p, _ := ctx.Value(peerKey{}).(*peerConn)
+	return p
 }

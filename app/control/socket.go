@@ -21,7 +21,8 @@ type ownListener struct {
 // system does not tell.
 type peerConn struct {
 	*net.UnixConn
-	pid int
+	pid    int
+	inside bool // it comes from inside a tool call, for all that can be told
 }
 
 // listen opens the control socket in dir, mode 0600. The directory must be
@@ -64,7 +65,7 @@ func (l *ownListener) Accept() (net.Conn, error) {
 			c.Close()
 			continue
 		}
-		return &peerConn{UnixConn: c, pid: pid}, nil
+		return &peerConn{UnixConn: c, pid: pid, inside: !trusted(c, pid)}, nil
 	}
 }
 

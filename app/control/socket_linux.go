@@ -42,8 +42,31 @@ func peer(c *net.UnixConn) (uid, pid int, err error) {
 	return int(cred.Uid), int(cred.Pid), nil
 }
 
+// trusted says whether the process that opened a connection is there still and
+// does not descend from this one, as what a tool call starts does: it is looked at
+// at once, since it can hand the connection to a child and go.
+func trusted(c *net.UnixConn, pid int) bool {
+	if descends(pid, os.Getpid()) {
+		return false
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return false
+	}
+	there := true // where the kernel has no such thing, /proc has to do
+	err = raw.Control(func(fd uintptr) {
+		pidfd, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PEERPIDFD)
+		if err == nil {
+			defer unix.Close(pidfd)
+			there = unix.PidfdSendSignal(pidfd, 0, nil, 0) == nil // else its number is another's now
+		}
+		there = there && err != unix.EINVAL && err != unix.ESRCH // it has ended
+	})
+	return err == nil && there
+}
+
 // descends says whether a process is a child of another, or a child's child,
-// and so on. A process that cannot be looked at does not.
+// and so on. One that cannot be looked at is taken to: it has ended.
 func descends(pid, of int) bool {
 	for range 1000 { // a bound, should the table change while it is walked
 		if pid <= 1 {
@@ -51,21 +74,18 @@ func descends(pid, of int) bool {
 		}
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil {
-			return false
+			return true
 		}
 		// The name, in parentheses, may hold anything; the parent comes second after it.
 		rest := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 		if len(rest) < 2 {
-			return false
+			return true
 		}
-		if pid, err = strconv.Atoi(string(rest[1])); err != nil {
-			return false
-		}
-		if pid == of {
+		if pid, err = strconv.Atoi(string(rest[1])); err != nil || pid == of {
 			return true
 		}
 	}
-	return false
+	return true
 }
 
 // Private returns an error, with what to do, for a directory that is not this
