@@ -65,7 +65,7 @@ func (e *Engine) approveWithGrant(id HoldID, digest, by string, make granting) e
 // endGrants ends the grants of a session that has stopped.
 func (h *hold) endGrants() {
 	if g := h.e.cfg.Policy.Grants(); g != nil && h.rec.Item.SessionID != "" {
-		if err := g.EndSession(h.e.cfg.Name, h.rec.Item.SessionID); err != nil {
+		if err := g.EndSession(h.e.from(), h.rec.Item.SessionID); err != nil {
 			h.e.log.Warn("a grant of a session that stopped is still kept on disk; nothing uses it", "error", err)
 		}
 	}

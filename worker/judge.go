@@ -28,8 +28,11 @@ type Shown struct {
 
 // asked is the item as the policy judges it.
 func (h *hold) asked() policy.Item {
-	return policy.Item{Task: h.task, Connection: h.e.cfg.Name, Session: h.rec.Item.SessionID}
+	return policy.Item{Task: h.task, Connection: h.e.cfg.Name, Session: h.rec.Item.SessionID, From: h.e.from(), Dir: h.rec.WorkDir}
 }
+
+// from names the harness and environment whose session ids these are.
+func (e *Engine) from() string { return e.cfg.Origin + " " + e.cfg.Environment }
 
 // judge decides what needs no person: work that cannot be done here, and what
 // the policy allows or denies.

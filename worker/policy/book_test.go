@@ -99,6 +99,7 @@ func TestAGrantIsForTheVerySameItemOfItsSession(t *testing.T) {
 	now := time.Unix(1000, 0)
 	b, k := book(t, ModeRules, "", &now)
 	item := inSession(command("other --x"), "s1")
+	item.From, item.Dir = "http://127.0.0.1:3000 env", "/work"
 	g := GrantExactly(item, b.Explain(item), now, time.Time{})
 	if err := b.Grants().Add(g); err != nil {
 		t.Fatal(err)
@@ -107,12 +108,14 @@ func TestAGrantIsForTheVerySameItemOfItsSession(t *testing.T) {
 		t.Errorf("the item itself: %+v", j)
 	}
 	for what, change := range map[string]func(*Item){
-		"another session":    func(i *Item) { i.Session = "s2" },
-		"another connection": func(i *Item) { i.Connection = "home" },
-		"another command":    func(i *Item) { i.Command += " " },
-		"another directory":  func(i *Item) { i.Cwd = "src" },
-		"more environment":   func(i *Item) { i.Env = map[string]string{"A": "1"} },
-		"another kind":       func(i *Item) { i.Kind = "read" },
+		"another session":        func(i *Item) { i.Session = "s2" },
+		"another connection":     func(i *Item) { i.Connection = "home" },
+		"another harness":        func(i *Item) { i.From = "http://127.0.0.1:3001 env" },
+		"another work directory": func(i *Item) { i.Dir = "/elsewhere" },
+		"another command":        func(i *Item) { i.Command += " " },
+		"another directory":      func(i *Item) { i.Cwd = "src" },
+		"more environment":       func(i *Item) { i.Env = map[string]string{"A": "1"} },
+		"another kind":           func(i *Item) { i.Kind = "read" },
 	} {
 		other := item
 		change(&other)
@@ -127,7 +130,7 @@ func TestAGrantIsForTheVerySameItemOfItsSession(t *testing.T) {
 	if err != nil || len(again.List()) != 1 {
 		t.Errorf("after a restart: %v %v", again.List(), err)
 	}
-	if err := b.Grants().EndSession("work", "s1"); err != nil {
+	if err := b.Grants().EndSession("http://127.0.0.1:3000 env", "s1"); err != nil {
 		t.Fatal(err)
 	}
 	if j := b.Judge(item); j.Verdict != Ask || len(k.kept) != 0 {

@@ -13,6 +13,8 @@ type Item struct {
 	execute.Task
 	Connection string // its name
 	Session    string // its id
+	From       string // the harness and environment that the session belongs to
+	Dir        string // the canonical work directory
 }
 
 // Explanation is a verdict with its reasons. Its JSON is stable.

@@ -23,6 +23,8 @@ type Grant struct {
 	ID         string    `json:"id"`
 	Connection string    `json:"connection"`
 	Session    string    `json:"session"`
+	From       string    `json:"from"` // harness and environment: session ids are theirs
+	Dir        string    `json:"dir"`  // canonical work directory
 	Exactly    string    `json:"exactly,omitempty"` // hash of the item; see fingerprint
 	Under      string    `json:"under,omitempty"`   // or a directory, relative to the root; "." for all
 	Text       string    `json:"text"`              // what it is for, for people; untrusted
@@ -41,14 +43,14 @@ func GrantExactly(i Item, e Explanation, made, until time.Time) Grant {
 	if i.Kind != wire.KindExec {
 		text = i.Kind + " " + i.Path
 	}
-	return Grant{ID: rand.Text(), Connection: i.Connection, Session: i.Session, Exactly: fingerprint(i.Task),
+	return Grant{ID: rand.Text(), Connection: i.Connection, Session: i.Session, From: i.From, Dir: i.Dir, Exactly: fingerprint(i.Task),
 		Text: text, Overrides: e.asked, Made: made, Until: until}
 }
 
 // GrantReads makes a grant for reads and lists below a directory of the work
 // directory, given as a clean relative path, "." for all of it.
 func GrantReads(i Item, dir string, made, until time.Time) Grant {
-	return Grant{ID: rand.Text(), Connection: i.Connection, Session: i.Session, Under: dir,
+	return Grant{ID: rand.Text(), Connection: i.Connection, Session: i.Session, From: i.From, Dir: i.Dir, Under: dir,
 		Text: "read and list " + dir, Made: made, Until: until}
 }
 
@@ -66,7 +68,7 @@ func fingerprint(t execute.Task) string {
 // leads, relative to the root; "" if that is not known or outside.
 func (g Grant) covers(i Item, rel string, now time.Time) bool {
 	switch {
-	case g.Connection != i.Connection || g.Session != i.Session:
+	case g.Connection != i.Connection || g.Session != i.Session || g.From != i.From || g.Dir != i.Dir:
 		return false
 	case !g.Until.IsZero() && !now.Before(g.Until):
 		return false
@@ -128,9 +130,9 @@ func (g *Grants) Revoke(id string) error {
 	return g.drop(func(o Grant) bool { return o.ID == id })
 }
 
-// EndSession ends the grants of a session.
-func (g *Grants) EndSession(connection, session string) error {
-	return g.drop(func(o Grant) bool { return o.Connection == connection && o.Session == session })
+// EndSession ends the grants of a session of a harness and environment.
+func (g *Grants) EndSession(from, session string) error {
+	return g.drop(func(o Grant) bool { return o.From == from && o.Session == session })
 }
 
 // unheard is how long a session may be silent before its grants end: nothing says
