@@ -288,7 +288,9 @@ func (j mortal) commit(write func() error) error {
 
 // Dir, Usable, Check and Run make the life a runner: its commands last as long as
 // their items say, and are gone with a kill.
-func (l *life) Fingerprint(context.Context, execute.Task, []string) []execute.Fingerprint { return nil }
+func (l *life) Fingerprint(context.Context, execute.Task, []string) []execute.Fingerprint {
+	return []execute.Fingerprint{{Path: "f", State: execute.StateRegular, Size: l.m.w.file.Load()}}
+}
 
 func (l *life) Preview(context.Context, execute.Task) execute.Preview { return execute.Preview{} }
 

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -93,7 +94,7 @@ var deeds = []string{
 	"decline", "release", "stop item", "stop all", "pause", "resume", "resume", "resume", "stop session",
 	"kill", "trap", "trap", "trap", "start", "start", "start", "start", "start", "start", "start", "quit",
 	"suspend", "suspend", "freeze", "fault", "fault", "fault", "fault", "fault", "fault", "heal",
-	"disk", "slow disk", "slow disk", "slow disk", "slow disk", "steal", "suspend and steal",
+	"touch", "touch", "approve edited", "approve edited", "rejudge", "disk", "slow disk", "slow disk", "slow disk", "slow disk", "steal", "suspend and steal",
 }
 
 var (
@@ -141,6 +142,12 @@ func (p play) perform(rt *rapid.T, w *world) {
 	}
 	w.calm(rt, p.ends)
 	w.checkEnd(rt)
+	for _, m := range w.machines { // the journal is whole, whatever was killed
+		v, err := m.store.Verify(context.Background(), "")
+		if err != nil || len(v.Problems) > 0 {
+			rt.Fatalf("%s: %v %v", m.name, v.Problems, err)
+		}
+	}
 }
 
 // take does one step.
@@ -152,6 +159,9 @@ func (w *world) take(s step) {
 		return
 	case "wait":
 		time.Sleep(s.d)
+		return
+	case "touch":
+		w.file.Add(1)
 		return
 	case "stop session":
 		w.stopSession(s.n % 3)
@@ -215,6 +225,13 @@ func (m *machine) intend(s step) {
 	switch s.do {
 	case "approve":
 		pick(snapshot.Waiting, func(v worker.View) error { return e.Approve(v.ID, v.Digest, "operator") })
+	case "rejudge":
+		e.Rejudge()
+	case "approve edited":
+		pick(snapshot.Waiting, func(v worker.View) error {
+			p := fmt.Appendf(nil, "%s,\"timeout\":%d}", v.Item.Payload[:len(v.Item.Payload)-1], 1000+s.n)
+			return e.ApproveEdited(v.ID, v.Digest, p, "operator")
+		})
 	case "decline":
 		pick(snapshot.Waiting, func(v worker.View) error { return e.Decline(v.ID, v.Digest, "no", "operator") })
 	case "release":

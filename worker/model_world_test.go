@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing/synctest"
 	"time"
 
@@ -29,6 +30,7 @@ type world struct {
 	handler    http.Handler
 	machines   []*machine
 	over       chan struct{}  // closed at the end: what a kill left hanging returns
+	file       atomic.Int64   // the state of the file that every command names
 	late       sync.WaitGroup // requests that are still on their way
 
 	serving sync.Mutex // the harness answers one at a time, so that the witness has the order
