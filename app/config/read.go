@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"countersign/worker/api"
@@ -25,21 +27,36 @@ const maxFile = 1 << 20
 // The error joins an *Invalid for every value that cannot be used, in the order
 // of their lines.
 func Read(path string) (Config, error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	text, err := readSmall(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return Default(), nil
-	}
-	if err != nil {
-		return Config{}, fmt.Errorf("read the configuration: %w", err)
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxFile {
-		return Config{}, &Invalid{File: path, Expected: "expected a text file of at most 1 MB"}
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
+	case errors.Is(err, errNotSmall):
+		return Config{}, &Invalid{File: path, Expected: err.Error()}
+	case err != nil:
 		return Config{}, fmt.Errorf("read the configuration: %w", err)
 	}
 	return Parse(path, text)
+}
+
+var errNotSmall = errors.New("expected a text file of at most 1 MB")
+
+// readSmall returns the text of a file of ours. It waits for nobody at the other
+// end of a pipe, and reads no more than such a file may have.
+func readSmall(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxFile {
+		return nil, errNotSmall
+	}
+	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 
 // Parse reads the text of a configuration file; name stands for it in errors.

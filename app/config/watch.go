@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"time"
@@ -68,7 +67,7 @@ func WatchFile(ctx context.Context, path string, changed func()) error {
 			due = time.After(settle)
 		case <-due:
 			due = nil
-			text, err := os.ReadFile(path)
+			text, err := readSmall(path)
 			if err == nil && known != nil && bytes.Equal(text, known) {
 				continue
 			}

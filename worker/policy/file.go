@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/BurntSushi/toml"
@@ -41,18 +43,33 @@ func (e *Invalid) Error() string {
 // Load reads a rule file, which must exist, and runs the tests in it. The error
 // joins an *Invalid for everything that is wrong with it, in the order of lines.
 func Load(name string, ctx Context) (*Rules, error) {
-	info, err := os.Stat(name)
+	text, err := readRuleFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(name, text, ctx)
+}
+
+// readRuleFile returns the text of a rule file. It waits for nobody at the other end of
+// a pipe, and reads no more than a rule file may have.
+func readRuleFile(name string) ([]byte, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("read the rules: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("read the rules: %w", err)
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxFile {
 		return nil, &Invalid{File: name, What: "expected a text file of at most 1 MB"}
 	}
-	text, err := os.ReadFile(name)
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the rules: %w", err)
 	}
-	return Parse(name, text, ctx)
+	return text, nil
 }
 
 // Parse reads the text of a rule file; name stands for it in errors.

@@ -23,8 +23,8 @@ type Grant struct {
 	ID         string    `json:"id"`
 	Connection string    `json:"connection"`
 	Session    string    `json:"session"`
-	From       string    `json:"from"` // harness and environment: session ids are theirs
-	Dir        string    `json:"dir"`  // canonical work directory
+	From       string    `json:"from"`              // harness and environment: session ids are theirs
+	Dir        string    `json:"dir"`               // canonical work directory
 	Exactly    string    `json:"exactly,omitempty"` // hash of the item; see fingerprint
 	Under      string    `json:"under,omitempty"`   // or a directory, relative to the root; "." for all
 	Text       string    `json:"text"`              // what it is for, for people; untrusted

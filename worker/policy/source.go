@@ -5,9 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -119,12 +117,12 @@ func (s *Source) Load(trusted bool) error {
 // read returns the file's text once it loads and passes its tests everywhere. A
 // file that does not exist has no rules.
 func (s *Source) read() ([]byte, error) {
-	text, err := os.ReadFile(s.file)
+	text, err := readRuleFile(s.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the rule file cannot be read: %w", err)
+		return nil, err
 	}
 	_, err = s.parse(text)
 	return text, err

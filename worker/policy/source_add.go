@@ -97,10 +97,10 @@ func (s *Source) AddRules(rules string) error {
 
 // untouched says whether the file is what is in force, so that it can be added to.
 func (s *Source) untouched() error {
-	text, err := os.ReadFile(s.file)
+	text, err := readRuleFile(s.file)
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("the rule file cannot be read: %w", err)
+		return err
 	case !bytes.Equal(text, s.inForce):
 		return errors.New("the rule file was changed outside Countersign; look at that change first, nothing was added")
 	}
