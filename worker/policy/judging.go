@@ -180,19 +180,25 @@ func (j *judging) program(name string) string {
 	return why
 }
 
-// gitTrap says what is wrong with running git in a directory: below the root,
-// one that looks like a repository itself brings its own configuration, which
-// can name programs to run.
+// besideHead are names that make git take a directory with a HEAD in it for a
+// repository, by themselves or because they lead to another one.
+var besideHead = []string{"objects", "refs", "commondir", "config", "gitdir"}
+
+// gitTrap says what is wrong with running git in a directory: one that looks
+// like a repository, itself or on the way up to the root, brings its own
+// configuration, which can name programs to run. A .git does not end the way: git
+// passes over one that is none.
 func (j *judging) gitTrap(dir string) string {
 	if j.dry {
 		return ""
 	}
 	for inside(j.r.ctx.Root, dir) {
-		if exists(dir + "/.git") {
-			return ""
-		}
-		if exists(dir+"/HEAD") && exists(dir+"/objects") && exists(dir+"/refs") {
-			return "git would take its orders from a directory that looks like a repository: " + relative(j.r.ctx.Root, dir)
+		if exists(dir + "/HEAD") {
+			for _, name := range besideHead {
+				if exists(dir + "/" + name) {
+					return fmt.Sprintf("git would take its orders from a directory that looks like a repository: %s has HEAD and %s in it", relative(j.r.ctx.Root, dir), name)
+				}
+			}
 		}
 		if dir == j.r.ctx.Root {
 			return ""

@@ -39,6 +39,17 @@ func testContext(t testing.TB) Context {
 	return Context{Root: root, LookPath: everywhere, Home: "/home/op", SearchPath: "/usr/bin", Own: []string{filepath.Join(base, "config")}}
 }
 
+// write makes a file, with the directories to it.
+func write(t testing.TB, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // shipped returns the rules that we ship, joined.
 func shipped(t testing.TB, names ...string) []byte {
 	t.Helper()

@@ -264,19 +264,41 @@ func TestFilesAreJudgedAsSpelledAndAsResolved(t *testing.T) {
 }
 
 func TestGitTakesNoOrdersFromTheWorkDirectory(t *testing.T) {
-	ctx := testContext(t)
-	for _, dir := range []string{"sub/objects", "sub/refs"} {
-		if err := os.Mkdir(filepath.Join(ctx.Root, dir), 0o755); err != nil {
-			t.Fatal(err)
+	for _, c := range []struct {
+		brings []string // what the agent wrote
+		at     string   // where git runs
+		want   Verdict
+	}{
+		{nil, ".", Allow},
+		{nil, "sub/deep", Allow},
+		{[]string{"sub/HEAD", "sub/objects/x", "sub/refs/x"}, "src", Allow},
+		{[]string{"sub/HEAD"}, "sub", Allow},
+		{[]string{"sub/objects/x", "sub/refs/x", "sub/config"}, "sub", Allow},
+		{[]string{"sub/HEAD", "sub/objects/x", "sub/refs/x"}, "sub", Ask},
+		{[]string{"sub/HEAD", "sub/objects/x", "sub/refs/x"}, "sub/deep", Ask},
+		{[]string{"sub/HEAD", "sub/commondir"}, "sub", Ask}, // names another directory, with all that git wants
+		{[]string{"sub/HEAD", "sub/commondir"}, "sub/deep", Ask},
+		{[]string{"sub/HEAD", "sub/config"}, "sub", Ask},
+		{[]string{"sub/HEAD", "sub/gitdir"}, "sub", Ask},
+		{[]string{"sub/HEAD", "sub/refs/x"}, "sub", Ask},
+		{[]string{"HEAD", "config"}, ".", Ask},
+		{[]string{"HEAD", "commondir"}, "sub/deep", Ask},
+		{[]string{"sub/HEAD", "sub/commondir", "sub/deep/.git/x"}, "sub/deep", Ask}, // that .git is none, so git goes on
+	} {
+		ctx := testContext(t)
+		for _, name := range c.brings {
+			write(t, filepath.Join(ctx.Root, name), "x\n")
 		}
-	}
-	if err := os.WriteFile(filepath.Join(ctx.Root, "sub/HEAD"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	r := rulesOf(t, ctx, string(shipped(t, "starter")))
-	for c, want := range map[string]Verdict{"git status": Allow, "cd src && git status": Allow, "cd sub && git status": Ask, "cd sub/deep && git status": Ask} {
-		if e := r.Explain(command(c)); e.Verdict != want {
-			t.Errorf("%q is %s: %s", c, e.Verdict, e.Reason)
+		r := rulesOf(t, ctx, string(shipped(t, "starter")))
+		for _, git := range []string{"git status", "git log"} {
+			i := command(git)
+			i.Cwd = c.at
+			if e := r.Explain(i); e.Verdict != c.want {
+				t.Errorf("with %q, %s in %s is %s, want %s: %s", c.brings, git, c.at, e.Verdict, c.want, e.Reason)
+			}
+			if e := r.Explain(command("cd " + c.at + " && " + git)); e.Verdict != c.want {
+				t.Errorf("with %q, %s after cd %s is %s, want %s: %s", c.brings, git, c.at, e.Verdict, c.want, e.Reason)
+			}
 		}
 	}
 }
