@@ -25,7 +25,7 @@ func BenchmarkStart(b *testing.B) {
 		b.Fatalf("%v: %s", err, out)
 	}
 	own := testKeeper(b)
-	beside := &Keeper{program: small, mark: own.mark, live: make(map[int]bool)}
+	beside := newKeeper(small, own.mark)
 	b.Run("plain", func(b *testing.B) {
 		medianOf(b, func() {
 			if err := exec.Command("/bin/sh", "-c", "true").Run(); err != nil {

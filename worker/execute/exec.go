@@ -57,11 +57,14 @@ func (r *Runner) exec(ctx context.Context, root *os.Root, t Task, transcriptPath
 	if err != nil {
 		return couldNotStart(t, 126, "the command's output cannot be captured: "+err.Error())
 	}
-	p, err := r.start(cmd, confined)
+	p, err := r.start(ctx, cmd, confined)
 	out.started()
 	if err != nil {
 		out.finish()
 		rec.close()
+		if errors.Is(err, errStoppedFirst) {
+			return notStarted(ctx, t)
+		}
 		return startFailed(err, t, cmd.Path)
 	}
 	limit := cmp.Or(t.TimeLimit, DefaultTimeLimit)
@@ -111,11 +114,11 @@ func (r *Runner) commandDir(root *os.Root, cwd string) (string, error) {
 }
 
 // start starts a command, under a helper where there is one.
-func (r *Runner) start(cmd *exec.Cmd, confined *confinement) (process, error) {
+func (r *Runner) start(ctx context.Context, cmd *exec.Cmd, confined *confinement) (process, error) {
 	if r.o.Keeper == nil {
 		return startProcess(cmd)
 	}
-	return r.o.Keeper.start(cmd, r.o.Grace, confined)
+	return r.o.Keeper.start(ctx, cmd, r.o.Grace, confined)
 }
 
 // startFailed is the outcome of a start that failed, with the exit status of a

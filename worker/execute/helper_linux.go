@@ -2,6 +2,7 @@ package execute
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -144,10 +145,12 @@ func (k *Keeper) lost(h *helper) {
 }
 
 // hand gives a command to the helper, with the descriptors that are the command's:
-// its own three, and the directory that it starts in.
-func (h *helper) hand(command []byte, files [keep.Handed]int) error {
+// its own three, and the directory that it starts in. ctx is only asked for its
+// deadline: what was handed over in vain is for the caller to see to.
+func (h *helper) hand(ctx context.Context, command []byte, files [keep.Handed]int) error {
 	h.wake()
-	_ = h.lifeline.SetWriteDeadline(time.Now().Add(startTime))
+	deadline, _ := ctx.Deadline()
+	_ = h.lifeline.SetWriteDeadline(deadline)
 	conn, err := h.lifeline.SyscallConn()
 	if err != nil {
 		return err

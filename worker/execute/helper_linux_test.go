@@ -208,7 +208,7 @@ func TestAnOrderForACommandThatHasEndedDoesNothingToTheNext(t *testing.T) {
 		}
 		defer null.Close()
 		cmd.Stdout, cmd.Stderr = null, null
-		p, err := k.start(cmd, time.Second, nil)
+		p, err := k.start(t.Context(), cmd, time.Second, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

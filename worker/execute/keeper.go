@@ -7,6 +7,9 @@ import "errors"
 const spawnMark = "COUNTERSIGN_SPAWNED"
 
 var (
+	// errStoppedFirst is a start that was called off in time.
+	errStoppedFirst = errors.New("it was stopped before it started")
+
 	// errMayHaveRun is a start that nobody knows the end of.
 	errMayHaveRun = errors.New("the helper that was to start the command ended")
 

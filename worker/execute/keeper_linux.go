@@ -39,6 +39,7 @@ func KeeperMain() {
 type Keeper struct {
 	program string
 	mark    string
+	limits  limits
 
 	// mu is held while a helper is made and while orphans are looked for: a
 	// helper that is not known yet would be taken for one.
@@ -55,7 +56,7 @@ const selfProgram = "/proc/self/exe"
 // NewKeeper returns the Keeper of this process. The helper is the program
 // countersign-keeper beside this one or, without it, this program once more.
 func NewKeeper() (*Keeper, error) {
-	k := &Keeper{program: selfProgram, mark: rand.Text(), live: make(map[int]bool)}
+	k := newKeeper(selfProgram, rand.Text())
 	if self, err := os.Executable(); err == nil {
 		beside := filepath.Join(filepath.Dir(self), keep.Name)
 		if unix.Access(beside, unix.X_OK) == nil {
@@ -72,6 +73,10 @@ func NewKeeper() (*Keeper, error) {
 		return nil, fmt.Errorf("mark the programs started here: %w", err)
 	}
 	return k, nil
+}
+
+func newKeeper(program, mark string) *Keeper {
+	return &Keeper{program: program, mark: mark, limits: usualLimits, live: make(map[int]bool)}
 }
 
 // Program is the path of the helper: /proc/self/exe if it is this program.

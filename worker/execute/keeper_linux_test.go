@@ -257,7 +257,7 @@ func TestDescriptorsOfTheHelperDoNotReachACommand(t *testing.T) {
 
 func TestAHelperThatIsNoneStartsNothing(t *testing.T) {
 	for program, want := range map[string]string{"/bin/true": "did not start it", "/no/such/helper": "start the helper"} {
-		k := &Keeper{program: program, live: make(map[int]bool)}
+		k := newKeeper(program, "")
 		r := newRunner(t, func(o *Options) { o.Keeper = k })
 		if o, res := run(t, r, sh("touch effect")); o.How != CouldNotStart || res.ExitCode != 126 || !strings.Contains(o.Reason, want) &&
 			!strings.Contains(o.Reason, "tell the helper") {

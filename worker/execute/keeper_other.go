@@ -3,6 +3,7 @@
 package execute
 
 import (
+	"context"
 	"errors"
 	"os/exec"
 	"time"
@@ -20,6 +21,6 @@ func NewKeeper() (*Keeper, error) { return nil, nil }
 // Dismiss has nothing to do.
 func (*Keeper) Dismiss() {}
 
-func (*Keeper) start(*exec.Cmd, time.Duration, *confinement) (process, error) {
+func (*Keeper) start(context.Context, *exec.Cmd, time.Duration, *confinement) (process, error) {
 	return nil, errors.New("there are no helpers on this system")
 }

@@ -1,11 +1,6 @@
 package execute
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"os/exec"
 	"strconv"
 	"sync"
 	"syscall"
@@ -17,9 +12,6 @@ import (
 )
 
 const (
-	// startTime is how long a helper may take to start a command.
-	startTime = time.Minute
-
 	// helperTime is how long a helper may take to kill its command. One that
 	// was suspended, by the command for one, is killed itself then.
 	helperTime = 3 * time.Second
@@ -46,103 +38,6 @@ type kept struct {
 	ordered bool // it was to end
 	over    bool // the helper may have another command
 	hurry   *time.Timer
-}
-
-// start starts cmd under a helper. Its error is of a command that did not start,
-// unless it is errMayHaveRun.
-func (k *Keeper) start(cmd *exec.Cmd, grace time.Duration, confined *confinement) (process, error) {
-	if cmd.Err != nil {
-		return nil, cmd.Err
-	}
-	order := keep.Command{Path: cmd.Path, Args: cmd.Args, Env: cmd.Environ(), Grace: grace, LeftGrace: min(grace, leftGrace)}
-	if confined != nil {
-		order.Confine, order.Writable = true, confined.writable
-	}
-	files, close, err := handed(cmd)
-	if err != nil {
-		return nil, err
-	}
-	defer close()
-	encoded := order.Encode()
-	for {
-		h, err := k.hire()
-		if err != nil {
-			return nil, err
-		}
-		p := &kept{keeper: k, helper: h, began: keep.Now(), ended: make(chan struct{}), gone: make(chan struct{})}
-		started, err := p.begin(cmd.Path, encoded, files)
-		if err == nil {
-			go p.follow()
-			return p, nil
-		}
-		starting := p.abandon() || started
-		switch {
-		case starting && !answered(err):
-			return nil, errMayHaveRun
-		case h.reused && !answered(err):
-			continue // it ended while it waited: nothing was started
-		}
-		return nil, err
-	}
-}
-
-// handed returns what goes to the helper with a command: its three descriptors
-// and its directory.
-func handed(cmd *exec.Cmd) (files [keep.Handed]int, close func(), err error) {
-	in, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return files, nil, &fs.PathError{Op: "open", Path: os.DevNull, Err: err}
-	}
-	dir, err := unix.Open(cmd.Dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		unix.Close(in)
-		return files, nil, fmt.Errorf("its directory %s: %v", cmd.Dir, err) // whatever it is, the shell is there
-	}
-	files = [keep.Handed]int{in, int(cmd.Stdout.(*os.File).Fd()), int(cmd.Stderr.(*os.File).Fd()), dir}
-	for _, fd := range files[1:3] {
-		_ = unix.SetNonblock(fd, false) // what a program expects
-	}
-	return files, func() { unix.Close(in); unix.Close(dir) }, nil
-}
-
-// begin tells the helper what to start, and waits until it says that it did. With
-// an error it reports whether the helper had begun to.
-func (p *kept) begin(path string, order []byte, files [keep.Handed]int) (starting bool, err error) {
-	if err := p.helper.hand(order, files); err != nil {
-		return false, fmt.Errorf("tell the helper what to start: %w", err)
-	}
-	late := time.NewTimer(startTime)
-	defer late.Stop()
-	for {
-		select {
-		case r, some := <-p.helper.reports:
-			switch {
-			case !some:
-				return starting, fmt.Errorf("the helper %s did not start it: it ended", p.keeper.program)
-			case r.word == keep.Starting:
-				starting = true
-			case r.word == keep.Started:
-				return true, nil
-			case r.word == keep.Failed:
-				errno, _ := strconv.Atoi(r.of)
-				return true, &failed{&fs.PathError{Op: "start", Path: path, Err: syscall.Errno(errno)}}
-			case r.word == keep.Unconfined:
-				return true, &failed{&unconfined{r.of}}
-			}
-		case <-late.C:
-			return starting, fmt.Errorf("the helper %s did not start it: it does not answer", p.keeper.program)
-		}
-	}
-}
-
-// failed is a start of which the helper itself says that it failed.
-type failed struct{ error }
-
-func (f *failed) Unwrap() error { return f.error }
-
-func answered(err error) bool {
-	var f *failed
-	return errors.As(err, &f)
 }
 
 // follow takes in what the helper reports until nothing of the command is left,

@@ -12,7 +12,7 @@ import (
 
 // version is of what is said over the pipes. A helper of another version, left
 // by half an update, starts nothing.
-const version = "countersign-keeper 2"
+const version = "countersign-keeper 3"
 
 // Command is what a helper is asked to start. None of its strings has a NUL, as
 // the kernel's own have none.
@@ -20,6 +20,10 @@ type Command struct {
 	Path string
 	Args []string // with argument 0
 	Env  []string
+
+	// Until is when it is started at the latest, as Now counts. The one who asked
+	// for it may be suspended himself, or gone to sleep with the machine.
+	Until uint64
 
 	// Grace is between asking everything that runs to end and killing it.
 	// LeftGrace is the same for what the command left running when it ended.
@@ -43,6 +47,7 @@ func (c Command) Encode() []byte {
 		}
 	}
 	put(version)
+	put(strconv.FormatUint(c.Until, 10))
 	put(strconv.FormatInt(int64(c.Grace), 10))
 	put(strconv.FormatInt(int64(c.LeftGrace), 10))
 	put(strconv.FormatBool(c.Confine))
@@ -84,6 +89,7 @@ func readCommand(from io.Reader) (c Command, err error) {
 	if d.text() != version {
 		return c, errNotACommand
 	}
+	c.Until = uint64(d.number())
 	c.Grace = time.Duration(d.number())
 	c.LeftGrace = time.Duration(d.number())
 	c.Confine = d.text() == "true"

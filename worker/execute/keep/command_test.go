@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-var some = Command{Path: "/bin/sh", Args: []string{"sh", "-c", "echo \n ‹x›", ""}, Env: []string{"A=b=c", "D="},
+var some = Command{Path: "/bin/sh", Args: []string{"sh", "-c", "echo \n ‹x›", ""}, Env: []string{"A=b=c", "D="}, Until: 4711,
 	Grace: 5 * time.Second, LeftGrace: time.Second, Confine: true, Writable: []string{"/a", "/b c"}}
 
 func TestACommandComesThroughThePipeAsItWasAndOrdersAfterIt(t *testing.T) {

@@ -86,6 +86,9 @@ func Main() int {
 		if stateNow() != born {
 			return 4 // something changed us: this command is for another helper
 		}
+		if Now() > next.command.Until {
+			return 5 // whoever wanted it started does not any more
+		}
 		pid, err := start(next)
 		next.letGo()
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -41,12 +42,18 @@ func Walk(see func(Proc)) {
 	}
 }
 
-// Now is the time in what a process's start is given in.
+// perSecond is how many ticks a second has to programs, whatever the kernel uses
+// itself.
+const perSecond = 100
+
+// Ticks is how long d is in what a process's start is given in.
+func Ticks(d time.Duration) uint64 { return uint64(d) / (1e9 / perSecond) }
+
+// Now is the time in Ticks, since the machine booted. It goes on while it sleeps.
 func Now() uint64 {
 	var now unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &now)
-	const perSecond = 100 // to programs, whatever the kernel uses itself
-	return uint64(now.Nano()) / (1e9 / perSecond)
+	return Ticks(time.Duration(now.Nano()))
 }
 
 // Procs returns the processes of this machine.
