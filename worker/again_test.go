@@ -73,6 +73,34 @@ func TestARevokedGrantLetsNothingInLineStart(t *testing.T) {
 	})
 }
 
+func TestWhatARuleAllowedIsJudgedOnceMoreAfterTheAccept(t *testing.T) {
+	for name, rules := range map[string]string{"denied": denyTrue, "asked for": ""} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				p := book(policy.ModeRules, allowTrue)
+				b.script.on("accept", reply{status: 200, body: `{"ok":true}`, wait: 2 * time.Second})
+				b.script.offer(item("i1", "s", "true"))
+				b.start(withBook(p))
+				settle(time.Second) // the accept is on its way
+				p.Use(book(policy.ModeRules, rules).Rules())
+				settle(5 * time.Second)
+				b.wantStarts()
+				if name == "denied" {
+					b.wantCalls("complete", 1)
+					return
+				}
+				v := b.waiting()
+				if err := b.engine.Release(v.ID); !errors.Is(err, worker.ErrAccepted) {
+					t.Errorf("released: %v", err)
+				}
+				b.approve(v)
+				settle(5 * time.Second)
+				b.wantStarts("true")
+			})
+		})
+	}
+}
+
 func TestGrantsEndWhereAnAcceptTellsThatTheSessionStopped(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		rules := book(policy.ModeRules, "")

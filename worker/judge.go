@@ -109,8 +109,10 @@ func (h *hold) showChanged(ctx context.Context, accepted change, names []string)
 var errAskedAgain = errors.New("it is decided on once more")
 
 // stillAllowed judges what no person decided once more, now that it could start:
-// the rule or the grant that allowed it may be gone, and another may deny it.
-func (h *hold) stillAllowed(ctx context.Context) error {
+// the rule or the grant that allowed it may be gone, another may deny it, and a path
+// may lead elsewhere. soFar is what is to be written down with an answer that is
+// another: that the harness accepted it.
+func (h *hold) stillAllowed(ctx context.Context, soFar ...change) error {
 	if byOperator(h.rec.DecidedBy) {
 		return nil
 	}
@@ -119,7 +121,7 @@ func (h *hold) stillAllowed(ctx context.Context) error {
 		return nil
 	}
 	shown := h.look(ctx, why)
-	changes := []change{{step: StepDecided, reason: "what allowed it is not in force any more; nothing ran", shown: &shown, facts: undecide}}
+	changes := append(soFar, change{step: StepDecided, reason: "what allowed it does not any more; nothing ran", shown: &shown, facts: undecide})
 	a, denied := answerOf(why)
 	if denied {
 		changes = append(changes, decision(a))
@@ -136,7 +138,7 @@ func (h *hold) stillAllowed(ctx context.Context) error {
 		h.setPhase(phaseInLine)
 		return errAskedAgain
 	}
-	return h.askAgain(func() {})
+	return h.askAgain(func() { h.wasAccepted = h.wasAccepted || len(soFar) > 0 })
 }
 
 func undecide(f *Facts) { f.Decision, f.DecidedBy, f.Words = Undecided, "", "" }

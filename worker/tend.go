@@ -174,6 +174,9 @@ func (h *hold) run(ctx context.Context) error {
 		h.logged(h.record(accepted))
 		return context.Cause(ctx)
 	}
+	if err := h.stillAllowed(ctx, accepted); err != nil {
+		return err
+	}
 	if names := h.changedSince(ctx); len(names) > 0 {
 		return h.showChanged(ctx, accepted, names)
 	}
