@@ -320,8 +320,8 @@ func (m *matcher) step(at, items int, operands bool, next func(used, items int, 
 			rest, ok := strings.CutPrefix(w, o.text)
 			switch {
 			case !ok:
-			case o.attached:
-				if m.fits(o.value, rest, true) {
+			case o.attached: // an option without its value takes the next word for it
+				if rest != "" && m.fits(o.value, rest, true) {
 					next(1, items, false)
 				}
 			case rest != "":
@@ -343,7 +343,7 @@ func (m *matcher) step(at, items int, operands bool, next func(used, items int, 
 		return
 	}
 	rest, ok := strings.CutPrefix(w, it.prefix)
-	if !ok || !m.fits(it.value, rest, operands || it.prefix != "") {
+	if !ok || rest == "" && it.prefix != "" || !m.fits(it.value, rest, operands || it.prefix != "") {
 		return
 	}
 	next(1, items+1, operands)

@@ -303,6 +303,19 @@ func TestGitTakesNoOrdersFromTheWorkDirectory(t *testing.T) {
 	}
 }
 
+func TestAValueThatIsAttachedIsNotEmpty(t *testing.T) {
+	const rules = "[[rule]]\nname = \"x\"\nkind = \"exec\"\nallow = [\"a [-g<word> -n<number> -p<path>] <word>...\", \"b -x<word> <word>\", \"c [-g <word>] <word>\"]\n[[rule]]\nname = \"y\"\nkind = \"read\"\nallow-paths = [\"**\"]\n"
+	r := rulesOf(t, testContext(t), rules)
+	for c, want := range map[string]Verdict{
+		"a -gx y": Allow, "a -n5 y": Allow, "a -psrc y": Allow, "b -xa y": Allow, "c -g x y": Allow, "c -g '' y": Allow,
+		"a -g y": Ask, "a -n y": Ask, "a -p y": Ask, "b -x y": Ask, "c -g -x y": Ask, "c -g -- y": Ask, "a '-g' y": Ask,
+	} {
+		if e := r.Explain(command(c)); e.Verdict != want {
+			t.Errorf("%q is %s, want %s: %s", c, e.Verdict, want, e.Reason)
+		}
+	}
+}
+
 func TestWithoutAPosixShellNothingIsUnderstood(t *testing.T) {
 	ctx := testContext(t)
 	ctx.OtherShell = true
@@ -336,7 +349,7 @@ func TestInvalidFilesAreRefusedWithTheirLine(t *testing.T) {
 		{"a sed script", "[[rule]]\nname = \"x\"\nkind = \"exec\"\nallow = [\"sed [-n] <word> <path>\"]\n", "can write files"},
 		{"a wrapper of anything", "[[rule]]\nname = \"x\"\nkind = \"exec\"\nruns-code = true\nallow = [\"sudo <word>...\"]\n", "any command"},
 		{"a builtin", "[[rule]]\nname = \"x\"\nkind = \"exec\"\nruns-code = true\nallow = [\"eval <word>\"]\n", "always asked"},
-		{"an unknown placeholder", "[[rule]]\nname = \"x\"\nkind = \"exec\"\nallow = [\"ls <file>\"]\n", "none of <path>"},
+		{"an unknown placeholder", "[[rule]]\nname = \"x\"\nkind = \"exec\"\nallow = [\"ls <dir>\"]\n", "none of <path>"},
 		{"... in the middle", "[[rule]]\nname = \"x\"\nkind = \"exec\"\nallow = [\"cp <path>... <path>\"]\n", "after ..."},
 		{"a bracket left open", "[[rule]]\nname = \"x\"\nkind = \"exec\"\nallow = [\"ls [-l\"]\n", "without its ]"},
 		{"paths for exec", "[[rule]]\nname = \"x\"\nkind = \"exec\"\nallow-paths = [\"**\"]\n", "r.toml:4: allow-paths is for rules of kind read"},
