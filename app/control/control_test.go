@@ -150,7 +150,7 @@ func TestIntentsReachTheDesk(t *testing.T) {
 			return c.ApproveEdited(ctx, 7, Code(v), []byte(`{"command":"ls"}`))
 		},
 		"approve 7 " + digest + " and below src for 15m0s by operator (command line), reads below it too": func() error { return c.AllowReads(ctx, 7, Code(v), "src") },
-		"add [[rule]] for 7": func() error {
+		"approve 7 " + digest + " by operator (command line), always": func() error {
 			rule, err := c.ApproveAlways(ctx, 7, Code(v))
 			if rule != "[[rule]]" {
 				t.Errorf("the rule that was added is %q", rule)

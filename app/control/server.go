@@ -141,20 +141,27 @@ func (s *Server) approve(in intent, a *answer) error {
 	case in.Edited != nil:
 		return s.Desk.ApproveEdited(in.ID, digest, in.Edited, ByCommandLine)
 	case in.Always:
-		return s.always(in.ID, a)
+		return s.always(in.ID, digest, a)
 	}
 	return s.Desk.Approve(in.ID, digest, ByCommandLine)
 }
 
-// always adds the narrow rule for an item, which then decides on it.
-func (s *Server) always(id worker.HoldID, a *answer) (err error) {
+// always adds the narrow rule for an item and approves it, unless the rule was
+// quicker.
+func (s *Server) always(id worker.HoldID, digest string, a *answer) (err error) {
 	if s.Rules == nil {
 		return errNoRules
 	}
 	if a.Rule, err = s.Desk.NarrowRule(id); err != nil {
 		return err
 	}
-	return s.Rules.Add(id, a.Rule)
+	if err := s.Rules.Add(id, a.Rule); err != nil {
+		return err
+	}
+	if err := s.Desk.Approve(id, digest, ByCommandLine+", always"); !errors.Is(err, worker.ErrDecided) {
+		return err
+	}
+	return nil
 }
 
 // preview looks at the disk for an item that waits.
