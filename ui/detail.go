@@ -9,6 +9,7 @@ import (
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/canvas"
 	"fyne.io/fyne/v2/container"
+	"fyne.io/fyne/v2/layout"
 	"fyne.io/fyne/v2/theme"
 	"fyne.io/fyne/v2/widget"
 
@@ -39,6 +40,7 @@ type detail struct {
 	out             *output
 	outcome         *widget.Label
 	ended           *container.Scroll // around the outcome
+	sheet           *sheet
 	panes           *panes
 	*answerRow
 	decides bool // something can be decided here
@@ -77,20 +79,19 @@ func newDetail(u *UI, k *keys, onScreen func() bool, do func(action)) *detail {
 	d.facts = newFactGrid()
 	d.outcome = widget.NewLabel("")
 	d.outcome.Wrapping = fyne.TextWrapWord
-	head := container.NewBorder(nil, nil,
-		container.NewHBox(d.kind, d.name, d.mark, container.NewCenter(d.word)),
-		d.left)
+	head := container.New(&headRow{}, container.NewHBox(d.kind, d.name, d.mark, container.NewCenter(d.word)), d.left)
 	d.panes = &panes{why: d.why, doc: d.doc, steps: d.steps, out: d.out}
 	d.out.cameOrWent = d.panes.layoutAgain
 	d.panes.box = container.New(d.panes, d.why.themed(), d.doc.themed(), d.out.root, d.steps.themed())
 	d.decides = do != nil
 	d.answerRow = newAnswerRow(func(a action) { d.u.window.do(a) }, u.Rulebook != nil)
-	d.ended = container.NewVScroll(d.outcome)
+	d.ended = container.NewVScroll(container.New(layout.NewCustomPaddedLayout(0, 0, 2, barRoom),
+		container.NewThemeOverride(d.outcome, dense{NewTheme(), 2, 6, false})))
 	d.ended.Hide()
-	s := sheet{head: container.NewPadded(head), panes: d.panes.box, buttons: d.box,
-		about: []fyne.CanvasObject{container.NewVScroll(d.changed.box), container.NewVScroll(container.NewPadded(d.facts.box)),
+	d.sheet = &sheet{head: container.NewPadded(head), panes: d.panes, buttons: d.box,
+		about: []fyne.CanvasObject{container.NewVScroll(d.changed.box), container.NewVScroll(d.facts.box),
 			container.NewVScroll(d.badges), d.ended}}
-	d.page = container.New(s, s.objects()...)
+	d.page = container.New(d.sheet, d.sheet.objects()...)
 	d.page.Hide()
 	d.root = container.New(narrowable{}, d.page)
 	return d
@@ -133,6 +134,9 @@ func (d *detail) show(v worker.View, s section) {
 	}
 	d.panes.layoutAgain()
 	d.enable()
+	if d.sheet.outgrown() {
+		layTwice(d.page)
+	}
 }
 
 // read reads the item, if need be away from the UI thread, and shows it.

@@ -6,6 +6,7 @@ import (
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/container"
 	"fyne.io/fyne/v2/layout"
+	"fyne.io/fyne/v2/theme"
 	"fyne.io/fyne/v2/widget"
 
 	"countersign/worker"
@@ -14,10 +15,13 @@ import (
 	"countersign/worker/safetext"
 )
 
+// barRoom is the space at the right of what may be scrolled, where its bar is.
+const barRoom = 16
+
 // factGrid says where an item comes from and where it would run.
 type factGrid struct {
-	box                                                 *fyne.Container
-	session, connection, dir, asked, limit, lease, item *widget.Label
+	box                                                       *fyne.Container
+	session, connection, dir, asked, limit, lease, item, code *widget.Label
 }
 
 func newFactGrid() *factGrid {
@@ -28,23 +32,25 @@ func newFactGrid() *factGrid {
 		return l
 	}
 	g.session, g.connection, g.dir = value(), value(), value()
-	g.asked, g.limit, g.lease, g.item = value(), value(), value(), value()
+	g.asked, g.limit, g.lease, g.item, g.code = value(), value(), value(), value(), value()
+	least := fyne.NewSize(fyne.MeasureText("Connection", theme.TextSize(), fyne.TextStyle{}).Width+10, 0)
 	form := func(pairs ...any) *fyne.Container {
 		c := container.New(layout.NewFormLayout())
 		for i := 0; i < len(pairs); i += 2 {
 			name := widget.NewLabel(pairs[i].(string))
 			name.Importance = widget.LowImportance
-			c.Add(name)
+			c.Add(container.New(atLeast{least}, name))
 			c.Add(pairs[i+1].(fyne.CanvasObject))
 		}
 		return c
 	}
-	columns := container.NewGridWithColumns(2,
-		form("Session", g.session, "Connection", g.connection, "Lease", g.lease),
-		form("Asked", g.asked, "Time limit", g.limit, "Item", g.item))
-	wide := form("Runs in", g.dir)
-	g.box = container.NewStack(container.NewThemeOverride(
-		container.NewVBox(wide, columns), dense{NewTheme(), 2, 3, false}))
+	// What is named by others can be long: it has the whole width, and does not
+	// push about what is short.
+	// That comes last, since it is what a low window leaves out.
+	columns := container.NewGridWithColumns(2, form("Asked", g.asked, "Lease", g.lease), form("Code", g.code, "Time limit", g.limit))
+	names := form("Session", g.session, "Connection", g.connection, "Item", g.item)
+	g.box = container.New(layout.NewCustomPaddedLayout(4, 6, 10, barRoom), container.NewThemeOverride(
+		container.New(layout.NewCustomPaddedVBoxLayout(4), form("Runs in", g.dir), columns, names), dense{NewTheme(), 2, 0, false}))
 	return g
 }
 
@@ -76,7 +82,8 @@ func (g *factGrid) set(v worker.View, task execute.Task, now time.Time) {
 	}
 	setText(g.limit, limit)
 	setText(g.lease, leaseWords(v))
-	setText(g.item, safetext.Clip(v.Item.ID, 80)+" · code "+code(v.Digest))
+	setText(g.item, safetext.Clip(v.Item.ID, 80))
+	setText(g.code, code(v.Digest))
 }
 
 // heldWords says from when to when an item that is over was held.
@@ -108,5 +115,5 @@ func leaseWords(v worker.View) string {
 	if left > 20*time.Second {
 		left = left.Truncate(10 * time.Second)
 	}
-	return ageWords(left) + " left, then renewed"
+	return ageWords(left) + ", then renewed"
 }

@@ -10,6 +10,7 @@ import (
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/container"
+	"fyne.io/fyne/v2/theme"
 	"fyne.io/fyne/v2/widget"
 
 	"countersign/worker/execute"
@@ -47,11 +48,15 @@ func newOutput(u *UI, k *keys) *output {
 	o.earlier.flat, o.later.flat = true, true
 	o.earlier.Hide()
 	o.later.Hide()
-	o.head = container.NewBorder(nil, nil, nil, container.NewHBox(o.earlier, o.later), o.text)
+	o.head = container.NewBorder(nil, nil, nil, container.NewHBox(o.earlier, o.later),
+		container.NewThemeOverride(o.text, dense{NewTheme(), 2, 4, false}))
 	o.root = container.NewBorder(o.head, nil, nil, nil, o.view.themed())
 	o.root.Hide()
 	return o
 }
+
+// headHeight is the height of what stands above the lines.
+func (o *output) headHeight() float32 { return o.head.MinSize().Height + theme.Padding() }
 
 // open shows the transcript at path, which grows while live. "" shows none. To
 // open what is open already only tells whether it still grows.

@@ -163,7 +163,7 @@ func TestTheDecisionViewShowsTheCommandWholeAndWhatBelongsToIt(t *testing.T) {
 			t.Errorf("%.60q… is not in what is shown", want)
 		}
 	}
-	for _, want := range []string{"/work", "10 minutes", "code digest1", "sess_A"} {
+	for _, want := range []string{"/work", "10 minutes", "digest1", "sess_A"} {
 		if !st.shows(want) {
 			t.Errorf("%q is not shown", want)
 		}

@@ -35,6 +35,7 @@ type row struct {
 
 	kind, mark                        *widget.Icon
 	title, summary, word, rest, right *canvas.Text
+	leaseName                         *canvas.Text
 	lease                             *leaseBar
 }
 
@@ -48,11 +49,18 @@ func newRow() *row {
 	r := &row{
 		kind: widget.NewIcon(nil), mark: widget.NewIcon(nil), lease: newLeaseBar(),
 		title: text(bold), summary: text(fyne.TextStyle{Monospace: true}), word: text(bold),
-		rest: text(fyne.TextStyle{}), right: text(fyne.TextStyle{}),
+		rest: text(fyne.TextStyle{}), right: text(fyne.TextStyle{}), leaseName: text(fyne.TextStyle{}),
 	}
 	r.ExtendBaseWidget(r)
 	return r
 }
+
+// leaseName stands beside the bar, which is not that of the decision's time, where
+// the row has so much room.
+const (
+	leaseName  = "lease"
+	namedLease = 190
+)
 
 const (
 	rowSide = 10 // space at the left and right
@@ -105,6 +113,7 @@ func (r *row) paint() {
 	r.summary.TextSize, r.summary.Color = theme.TextSize(), colour(theme.ColorNameForeground)
 	r.word.TextSize = small
 	r.rest.TextSize, r.rest.Color = small, quiet
+	r.leaseName.TextSize, r.leaseName.Color = small, quiet
 	r.right.TextSize, r.right.Color = small, quiet
 	r.right.TextStyle.Bold = r.face.urgent
 	if r.face.urgent {
@@ -116,6 +125,7 @@ func (r *row) paint() {
 func (r *row) arrange(size fyne.Size) {
 	f := r.face
 	if f.title != "" {
+		r.leaseName.Hide()
 		put(r.title, f.title, rowSide, size.Width-rowSide, size.Height-18)
 		return
 	}
@@ -137,6 +147,11 @@ func (r *row) arrange(size fyne.Size) {
 		leaseEnd -= leaseWidth + rowGap
 		r.lease.Move(fyne.NewPos(end-leaseWidth, bottom+5))
 		r.lease.Resize(fyne.NewSize(leaseWidth, 6))
+	}
+	named := fyne.MeasureText(leaseName, r.leaseName.TextSize, r.leaseName.TextStyle).Width
+	if r.leaseName.Hidden = !f.leased || leaseEnd-left < namedLease; !r.leaseName.Hidden {
+		put(r.leaseName, leaseName, leaseEnd-named, leaseEnd+1, bottom)
+		leaseEnd -= named + rowGap
 	}
 	x := put(r.word, f.word, left, leaseEnd, bottom) + rowGap
 	put(r.rest, f.rest, x, leaseEnd, bottom)
@@ -185,7 +200,7 @@ func (rr *rowRenderer) Layout(s fyne.Size) { rr.r.arrange(s) }
 func (rr *rowRenderer) Refresh()           {}
 func (rr *rowRenderer) Objects() []fyne.CanvasObject {
 	r := rr.r
-	return []fyne.CanvasObject{r.title, r.kind, r.mark, r.summary, r.word, r.rest, r.right, r.lease}
+	return []fyne.CanvasObject{r.title, r.kind, r.mark, r.summary, r.word, r.rest, r.right, r.leaseName, r.lease}
 }
 func (rr *rowRenderer) Destroy() {}
 

@@ -88,13 +88,14 @@ func (s *sheets) help() {
 	for _, b := range bindings() {
 		key := widget.NewLabel(b.keys)
 		key.TextStyle.Bold = true
-		rows.Add(key)
+		rows.Add(container.New(layout.NewCustomPaddedLayout(0, 0, 0, 14), key))
 		rows.Add(widget.NewLabel(b.words))
 	}
 	if s.open() {
 		return
 	}
-	long := container.NewVScroll(container.NewThemeOverride(rows, dense{NewTheme(), 1, 2, false}))
+	long := container.NewVScroll(container.New(layout.NewCustomPaddedLayout(0, 0, 0, barRoom),
+		container.NewThemeOverride(rows, dense{NewTheme(), 1, 2, false})))
 	room := s.win.Canvas().Size().Height - 170 // for the title and the button
 	long.SetMinSize(fyne.NewSize(long.Content.MinSize().Width, min(long.Content.MinSize().Height, room)))
 	s.show("Keys", long, nil, choice{label: "Close", key: doLeave})
