@@ -163,8 +163,9 @@ func guard() error {
 // have it ignore them, too.
 //
 // SIGKILL and SIGSTOP cannot be caught. The others left out do nothing to a
-// process and would only wake it, or are the Go runtime's own. Real-time signals
-// are as good as SIGKILL: to catch them, too, takes a millisecond more.
+// process and would only wake it, or are the Go runtime's own, which also drops
+// real-time signals by itself: all but the first three, which the C libraries keep
+// to themselves and which are as good as SIGKILL here.
 func catchSignals() {
 	var caught []os.Signal
 	for s := unix.SIGHUP; s <= unix.SIGSYS; s++ {
