@@ -108,9 +108,22 @@ func (d *doctor) unfinished(ctx context.Context) (found []finding) {
 		for _, l := range untended(left, d.config.Connections) {
 			tell(leftOpenWords(l))
 		}
-		return err
+		ids, ended := wasRunning(ctx, s)
+		if len(ids) > 0 {
+			found = append(found, finding{Check: "interrupted", Grade: isWarning,
+				Means: fmt.Sprintf("%s when Countersign ended (%s), and may have run wholly, partly or not at all.", wasOrWere(len(ids)), idList(ids)),
+				Do:    `The next start marks that as Interrupted and never runs it again; "countersign tail ID" prints what was kept of its output.`})
+		}
+		return errors.Join(err, ended)
 	})
 	return found
+}
+
+func wasOrWere(n int) string {
+	if n == 1 {
+		return "1 item was running"
+	}
+	return fmt.Sprintf("%d items were running", n)
 }
 
 // environment captures the login environment, as each start does, and names what

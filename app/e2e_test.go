@@ -457,6 +457,12 @@ func killedWhileRunning(t *testing.T, generation harness.Generation, exit int, s
 	eventually(t, "the command runs", func() bool { return strings.HasSuffix(l.file("runs"), "\n") })
 	w.kill()
 	l.endsLater("runs")
+	for command, words := range map[string]string{"history": "1   20", "show 1": "accept status   Was running", "tail 1": "[Was running", "doctor": "1 item was running when Countersign ended (#1)"} {
+		out, errs, _ := l.run(strings.Fields(command)...)
+		if !strings.Contains(out+errs, words) || command == "history" && !strings.Contains(out, "Was running: Countersign ended while it ran") {
+			t.Errorf("%s after the kill: %s%s", command, out, errs)
+		}
+	}
 	l.work("--approve", "all", "--lease-ms", "1000")
 	eventually(t, "it is found interrupted", func() bool {
 		out, _, _ := l.run("history", "--outcome", "interrupted")

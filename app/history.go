@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"countersign/app/config"
+	"countersign/app/control"
 	"countersign/store"
 	"countersign/worker"
 	"countersign/worker/safetext"
@@ -56,13 +57,16 @@ func (c *historyList) Run(g *global) error {
 	if err != nil {
 		return fmt.Errorf("read the history: %w", err)
 	}
+	client := control.NewClient(p.data)
+	defer client.Close()
+	status := statusesNow(ctx, client)
 	switch {
 	case c.JSON:
-		return writeJSONLines(os.Stdout, holds)
+		return writeJSONLines(os.Stdout, holds, status)
 	case c.CSV:
-		return writeCSV(os.Stdout, holds)
+		return writeCSV(os.Stdout, holds, status)
 	}
-	return writeHistory(os.Stdout, holds)
+	return writeHistory(os.Stdout, holds, status)
 }
 
 // pages finds as much as was asked for: the store gives a page at a time.
@@ -171,10 +175,10 @@ type outcomeJSON struct {
 	Head        string    `json:"head"`
 }
 
-func writeJSONLines(w io.Writer, holds []worker.Hold) error {
+func writeJSONLines(w io.Writer, holds []worker.Hold, status statusNow) error {
 	for _, h := range holds {
 		line := pastJSON{
-			ID: h.ID, At: h.OpenedAt, Status: h.Status(), Connection: h.Connection, Harness: h.Origin, Environment: h.Environment,
+			ID: h.ID, At: h.OpenedAt, Status: status(h), Connection: h.Connection, Harness: h.Origin, Environment: h.Environment,
 			ItemID: h.Item.ID, Session: h.Item.SessionID, Kind: h.Item.Kind, Payload: h.Item.Payload,
 			Decision: string(h.Decision), DecidedBy: h.DecidedBy, Words: h.Words, Acceptance: string(h.Acceptance),
 			Execution: string(h.Execution), Delivery: string(h.Delivery), WorkDir: h.WorkDir,
@@ -189,7 +193,7 @@ func writeJSONLines(w io.Writer, holds []worker.Hold) error {
 	return nil
 }
 
-func writeCSV(w io.Writer, holds []worker.Hold) error {
+func writeCSV(w io.Writer, holds []worker.Hold, status statusNow) error {
 	out := csv.NewWriter(w)
 	rows := [][]string{{"id", "claimed_at", "status", "kind", "session_id", "what", "decision", "decided_by", "exit", "item_id", "harness", "environment_id", "workdir"}}
 	for _, h := range holds {
@@ -197,7 +201,7 @@ func writeCSV(w io.Writer, holds []worker.Hold) error {
 		if h.Outcome != nil && h.Item.Kind == "exec" {
 			exit = fmt.Sprint(h.Outcome.Exit)
 		}
-		rows = append(rows, []string{fmt.Sprint(h.ID), h.OpenedAt.UTC().Format(time.RFC3339), h.Status(), cell(h.Item.Kind),
+		rows = append(rows, []string{fmt.Sprint(h.ID), h.OpenedAt.UTC().Format(time.RFC3339), status(h), cell(h.Item.Kind),
 			cell(h.Item.SessionID), cell(summary(h.Item)), string(h.Decision), cell(h.DecidedBy), exit, cell(h.Item.ID),
 			cell(h.Origin), cell(h.Environment), cell(h.WorkDir)})
 	}
@@ -214,16 +218,23 @@ func cell(s string) string {
 	return s
 }
 
-func writeHistory(w io.Writer, holds []worker.Hold) error {
+func writeHistory(w io.Writer, holds []worker.Hold, status statusNow) error {
 	if len(holds) == 0 {
 		fmt.Fprintln(w, "Nothing was found.")
 		return nil
 	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "ID\tCLAIMED\tSTATUS\tKIND\tSESSION\tWHAT")
+	ended := false
 	for _, h := range holds {
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\n", h.ID, h.OpenedAt.Local().Format(time.DateTime), h.Status(),
+		ended = ended || status(h) == wordWasRunning
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\n", h.ID, localTime(h.OpenedAt), status(h),
 			safetext.Clip(h.Item.Kind, 12), safetext.Clip(h.Item.SessionID, 20), safetext.Clip(summary(h.Item), 80))
+	}
+	if ended {
+		fmt.Fprintf(t, "%s: %s\n", wordWasRunning, wasRunningWords)
 	}
 	return t.Flush()
 }
+
+func localTime(t time.Time) string { return t.Local().Format(time.DateTime) }

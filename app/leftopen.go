@@ -22,15 +22,6 @@ func untended(left []worker.LeftOpen, connections []config.Connection) []worker.
 
 // leftOpenWords tells an operator of what is untended, and what to do.
 func leftOpenWords(l worker.LeftOpen) string {
-	const most = 5
-	ids := make([]string, 0, most+1)
-	for i, id := range l.Holds {
-		if i == most {
-			ids = append(ids, fmt.Sprintf("and %d more", len(l.Holds)-most))
-			break
-		}
-		ids = append(ids, fmt.Sprintf("#%d", id))
-	}
 	items, were := "1 item", "was"
 	if n := len(l.Holds); n > 1 {
 		items, were = fmt.Sprintf("%d items", n), "were"
@@ -40,7 +31,21 @@ func leftOpenWords(l worker.LeftOpen) string {
 		end += " environment " + l.Environment
 	}
 	return fmt.Sprintf("%s of %s %s left unfinished (%s), and no connection is to it now. "+
-		"Add the connection again to have results delivered, and what waited shown.", items, end, were, strings.Join(ids, ", "))
+		"Add the connection again to have results delivered, and what waited shown.", items, end, were, idList(l.Holds))
+}
+
+// idList names the first few of some items.
+func idList(holds []worker.HoldID) string {
+	const most = 5
+	ids := make([]string, 0, most+1)
+	for i, id := range holds {
+		if i == most {
+			ids = append(ids, fmt.Sprintf("and %d more", len(holds)-most))
+			break
+		}
+		ids = append(ids, fmt.Sprintf("#%d", id))
+	}
+	return strings.Join(ids, ", ")
 }
 
 // tellLeftOpen looks for what is untended, once, and tells the operator.

@@ -64,7 +64,7 @@ func TestWhatAnAgentWroteIsPrintedSafely(t *testing.T) {
 		}
 	}
 	holds := []worker.Hold{view.Hold}
-	for _, err := range []error{writeHistory(&history, holds), writeCSV(&csv, holds), writeJSONLines(&lines, holds)} {
+	for _, err := range []error{writeHistory(&history, holds, worker.Hold.Status), writeCSV(&csv, holds, worker.Hold.Status), writeJSONLines(&lines, holds, worker.Hold.Status)} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +145,7 @@ func TestTimesThatThereAreNotAreLeftOutOfTheJSON(t *testing.T) {
 	h := nastyHold()
 	h.Outcome = &execute.Outcome{How: execute.Lost}
 	var out bytes.Buffer
-	if err := writeJSONLines(&out, []worker.Hold{h}); err != nil {
+	if err := writeJSONLines(&out, []worker.Hold{h}, worker.Hold.Status); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(out.String(), "0001-01-01") {

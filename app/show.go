@@ -47,6 +47,7 @@ func (c *showCommand) Run(g *global) error {
 		if err != nil {
 			return unheld("show", c.ID, err)
 		}
+		v.Word = statusesNow(ctx, client)(v.Hold)
 		writeView(os.Stdout, v, nil, "")
 		return nil
 	})
@@ -95,7 +96,11 @@ func writeView(w io.Writer, v worker.View, onDisk *execute.Preview, self string)
 		}
 	}
 	line("item", fmt.Sprintf("%d (%s)", v.ID, v.Item.ID))
-	line("accept status", v.Word)
+	if v.Word == wordWasRunning {
+		line("accept status", v.Word+". "+wasRunningWords)
+	} else {
+		line("accept status", v.Word)
+	}
 	line("asked by", v.Item.SessionID)
 	line("harness", joinNonEmpty(" ", v.Origin, v.Environment))
 	line("claimed", v.OpenedAt.Local().Format(time.DateTime))
@@ -119,7 +124,7 @@ func writeView(w io.Writer, v worker.View, onDisk *execute.Preview, self string)
 	if onDisk != nil {
 		writeOnDisk(w, *onDisk)
 	}
-	if v.Outcome != nil {
+	if v.Outcome != nil || v.Word == wordWasRunning {
 		fmt.Fprintln(w)
 		writeOutcome(w, line, v)
 	}
@@ -160,15 +165,23 @@ const headLines = 20
 
 func writeOutcome(w io.Writer, line func(name, value string), v worker.View) {
 	o := v.Outcome
+	if o == nil {
+		writeLost(line, v)
+		return
+	}
 	line("outcome", joinNonEmpty(": ", string(o.How), o.Reason))
-	if v.Item.Kind == wire.KindExec {
+	if v.Execution == worker.Interrupted {
+		writeLost(line, v)
+	} else if v.Item.Kind == wire.KindExec {
 		line("exit", fmt.Sprint(o.Exit))
 		line("output", fmt.Sprintf("%d bytes on stdout, %d on stderr", o.StdoutBytes, o.StderrBytes))
 	}
 	if !o.StartedAt.IsZero() {
 		line("started", o.StartedAt.Local().Format(time.DateTime))
 	}
-	if !o.FinishedAt.IsZero() {
+	if !o.FinishedAt.IsZero() && v.Execution == worker.Interrupted {
+		line("found so", localTime(o.FinishedAt))
+	} else if !o.FinishedAt.IsZero() {
 		line("finished", o.FinishedAt.Local().Format(time.DateTime))
 	}
 	line("report", string(v.Delivery))

@@ -39,19 +39,22 @@ func (c *tailCommand) Run(g *global) error {
 	tail := follower{stdout: bufio.NewWriter(os.Stdout), stderr: bufio.NewWriter(os.Stderr)}
 	defer tail.close()
 	for waits := false; ; {
-		h, over, err := c.find(ctx, client, p)
+		h, word, over, err := c.find(ctx, client, p)
 		if err != nil {
 			return err
 		}
 		if h.Execution == worker.NotStarted && !over && !waits {
 			waits = true
-			fmt.Fprintf(os.Stderr, "%d has not started (%s).\n", c.ID, h.Status())
+			fmt.Fprintf(os.Stderr, "%d has not started (%s).\n", c.ID, word)
 		}
 		if err := tail.more(h.OutputPath); err != nil {
 			return err
 		}
 		if over {
-			fmt.Fprintf(os.Stderr, "[%s%s]\n", h.Status(), exitWords(h))
+			if word == wordWasRunning {
+				word += ". " + wasRunningWords
+			}
+			fmt.Fprintf(os.Stderr, "[%s%s]\n", word, exitWords(h))
 			return nil
 		}
 		select {
@@ -71,24 +74,24 @@ func exitWords(h worker.Hold) string {
 
 // find asks the running instance for the hold, else the history. over says that
 // no more output will come.
-func (c *tailCommand) find(ctx context.Context, client *control.Client, p place) (h worker.Hold, over bool, err error) {
+func (c *tailCommand) find(ctx context.Context, client *control.Client, p place) (h worker.Hold, word string, over bool, err error) {
 	s, err := client.Status(ctx)
 	var none *control.NotRunning
 	if err != nil && !errors.As(err, &none) {
-		return h, false, err
+		return h, "", false, err
 	}
 	if v, ok := s.Find(c.ID); err == nil && ok {
 		ended := v.Closed || v.Outcome != nil
-		return v.Hold, ended, nil
+		return v.Hold, v.Hold.Status(), ended, nil
 	}
 	err = withHistory(ctx, p, func(st *store.Store) (err error) {
 		h, err = st.Hold(ctx, c.ID)
 		return err
 	})
 	if err != nil {
-		return h, false, unheld("tail", c.ID, err)
+		return h, "", false, unheld("tail", c.ID, err)
 	}
-	return h, true, nil
+	return h, statusesNow(ctx, client)(h), true, nil
 }
 
 // follower prints a transcript as it grows.
