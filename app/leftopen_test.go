@@ -35,7 +35,7 @@ func TestPsSaysThatItQuitsAndWhatIsLeftOpen(t *testing.T) {
 	status := control.Status{Quitting: true, LeftOpen: []worker.LeftOpen{{Origin: "http://a\x1b", Holds: []worker.HoldID{2}}},
 		Snapshot: worker.Snapshot{Paused: true, Connections: []worker.ConnectionView{{RemovedEnv: []string{"DISPLAY"}, Confinement: "none"}}}}
 	var out bytes.Buffer
-	if err := writeStatus(&out, status, "countersign"); err != nil {
+	if err := writeStatus(&out, status, nil, "countersign"); err != nil {
 		t.Fatal(err)
 	}
 	safe(t, "ps", out.String())
@@ -44,7 +44,7 @@ func TestPsSaysThatItQuitsAndWhatIsLeftOpen(t *testing.T) {
 			t.Errorf("%q is not in %s", want, out.String())
 		}
 	}
-	l := listing(status)
+	l := listing(status, nil)
 	if !l.Quitting || len(l.LeftOpen) != 1 || l.LeftOpen[0].Items[0] != 2 || l.Connections[0].RemovedEnv[0] != "DISPLAY" || l.Connections[0].Confinement != "none" {
 		t.Errorf("listed %+v", l)
 	}

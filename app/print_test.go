@@ -46,7 +46,7 @@ func TestWhatAnAgentWroteIsPrintedSafely(t *testing.T) {
 		Connections: []worker.ConnectionView{{Name: "c", Origin: "http://h", Detail: "\x1b[2Jdetail", WorkDir: "/w\x1b"}},
 	}}
 	var ps, show, history, csv, lines, asJSON bytes.Buffer
-	if err := writeStatus(&ps, status, "countersign"); err != nil {
+	if err := writeStatus(&ps, status, &policy.RulesState{Broken: "x\x1b"}, "countersign"); err != nil {
 		t.Fatal(err)
 	}
 	view.Changed, view.Grantable = true, true
@@ -69,7 +69,7 @@ func TestWhatAnAgentWroteIsPrintedSafely(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := writeASCII(&asJSON, listing(status)); err != nil {
+	if err := writeASCII(&asJSON, listing(status, &policy.RulesState{Broken: "x\x1b"})); err != nil {
 		t.Fatal(err)
 	}
 	for where, text := range map[string]string{

@@ -13,6 +13,7 @@ import (
 	"countersign/worker"
 	"countersign/worker/api/wire"
 	"countersign/worker/execute"
+	"countersign/worker/policy"
 	"countersign/worker/safetext"
 )
 
@@ -28,10 +29,14 @@ func (c *psCommand) Run(g *global) error {
 		if err != nil {
 			return err
 		}
-		if c.JSON {
-			return writeASCII(os.Stdout, listing(s))
+		var rules *policy.RulesState
+		if state, err := client.Rules(ctx); err == nil { // what there is to say goes without
+			rules = &state
 		}
-		return writeStatus(os.Stdout, s, g.self())
+		if c.JSON {
+			return writeASCII(os.Stdout, listing(s, rules))
+		}
+		return writeStatus(os.Stdout, s, rules, g.self())
 	})
 }
 
@@ -50,6 +55,15 @@ type psJSON struct {
 	Running     []itemJSON       `json:"running"`
 	Finished    []itemJSON       `json:"finished"`
 	LeftOpen    []leftOpenJSON   `json:"left_open,omitempty"`
+	Rules       *rulesJSON       `json:"rules,omitempty"`
+}
+
+// rulesJSON is what is in force of the rules, and what is not.
+type rulesJSON struct {
+	File    string `json:"file"`
+	Hash    string `json:"hash,omitempty"`    // of what is in force
+	Pending string `json:"pending,omitempty"` // the code that accepts a change of the file
+	Broken  string `json:"broken,omitempty"`  // why the file as it is cannot be used
 }
 
 // leftOpenJSON is what is unfinished for a harness and environment that no
@@ -67,6 +81,8 @@ type connectionJSON struct {
 	WorkDir     string `json:"workdir"`
 	State       string `json:"state"`
 	Detail      string `json:"detail,omitempty"`
+	Held        int    `json:"held"`
+	Full        bool   `json:"full"` // nothing more is claimed before one is decided
 	MaxHeld     int    `json:"max_held"`
 	MaxRunning  int    `json:"max_running"`
 
@@ -96,7 +112,7 @@ type itemJSON struct {
 	ReturnedOnce bool            `json:"returned,omitempty"`
 }
 
-func listing(s control.Status) psJSON {
+func listing(s control.Status, rules *policy.RulesState) psJSON {
 	out := psJSON{
 		PID: s.PID, Version: s.Version, Window: s.Window,
 		Paused: s.Snapshot.Paused, Away: s.Snapshot.Away, ApproveAll: s.Snapshot.ApproveAll, Quitting: s.Quitting,
@@ -107,13 +123,33 @@ func listing(s control.Status) psJSON {
 		out.PausedUntil = &until
 	}
 	for _, c := range s.Snapshot.Connections {
-		out.Connections = append(out.Connections, connectionJSON{c.Name, c.Origin, c.Environment, c.WorkDir, string(c.State), c.Detail, c.MaxHeld, c.MaxRunning,
-			append([]string{}, c.RemovedEnv...), c.Confinement})
+		held := heldBy(s.Snapshot, c)
+		out.Connections = append(out.Connections, connectionJSON{c.Name, c.Origin, c.Environment, c.WorkDir, string(c.State), c.Detail,
+			held, held >= c.MaxHeld, c.MaxHeld, c.MaxRunning, append([]string{}, c.RemovedEnv...), c.Confinement})
+	}
+	if rules != nil {
+		out.Rules = &rulesJSON{File: rules.File, Hash: rules.Hash, Broken: rules.Broken}
+		if rules.Pending != nil {
+			out.Rules.Pending = ruleCode(*rules)
+		}
 	}
 	for _, l := range s.LeftOpen {
 		out.LeftOpen = append(out.LeftOpen, leftOpenJSON{l.Origin, l.Environment, l.Holds})
 	}
 	return out
+}
+
+// heldBy counts what a connection holds that has neither started nor ended: what
+// max-held bounds.
+func heldBy(s worker.Snapshot, c worker.ConnectionView) (n int) {
+	for _, views := range [][]worker.View{s.Waiting, s.Running} {
+		for _, v := range views {
+			if v.Connection == c.Name && !v.Closed && v.Execution == worker.NotStarted && v.Delivery == worker.NothingToDeliver {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 func items(views []worker.View) []itemJSON {
@@ -132,7 +168,7 @@ func items(views []worker.View) []itemJSON {
 
 // writeStatus draws what an instance holds; self is how it is asked. Everything an agent or a harness
 // wrote goes through safetext.
-func writeStatus(w io.Writer, s control.Status, self string) error {
+func writeStatus(w io.Writer, s control.Status, rules *policy.RulesState, self string) error {
 	kind := "headless worker"
 	if s.Window {
 		kind = "window"
@@ -155,12 +191,18 @@ func writeStatus(w io.Writer, s control.Status, self string) error {
 		fmt.Fprintf(w, "%s: %s\n", safetext.Line(joinNonEmpty(" ", c.Origin, c.Environment)),
 			safetext.Line(joinNonEmpty(". ", string(c.State), c.Detail)))
 		fmt.Fprintf(w, "  work directory %s, at most %d held and %d running\n", safetext.Line(c.WorkDir), c.MaxHeld, c.MaxRunning)
+		if held := heldBy(s.Snapshot, c); held >= c.MaxHeld && c.MaxHeld > 0 {
+			fmt.Fprintf(w, "  Full: %d of %d held, so nothing more is claimed before one is decided.\n", held, c.MaxHeld)
+		}
 	}
 	if len(s.Snapshot.Connections) == 0 {
 		fmt.Fprintln(w, "No connection is configured.")
 	}
 	for _, l := range s.LeftOpen {
 		fmt.Fprintln(w, safetext.Line(leftOpenWords(l)))
+	}
+	if words := rulesWords(rules, self); words != "" {
+		fmt.Fprintln(w, safetext.Line(words))
 	}
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
@@ -177,6 +219,18 @@ func writeStatus(w io.Writer, s control.Status, self string) error {
 		fmt.Fprintln(t, "Nothing is held.")
 	}
 	return t.Flush()
+}
+
+// rulesWords says what of the rule file is not in force; "" for nothing.
+func rulesWords(rules *policy.RulesState, self string) string {
+	switch {
+	case rules == nil:
+	case rules.Broken != "":
+		return fmt.Sprintf("The rule file cannot be used; %s \"%s rules pending\" tells why.", inForceWords(*rules), self)
+	case rules.Pending != nil:
+		return fmt.Sprintf("The rule file was changed outside Countersign; %s \"%s rules pending\" shows the change.", inForceWords(*rules), self)
+	}
+	return ""
 }
 
 // summary says in one line what an item asks for; unsafe as it stands.

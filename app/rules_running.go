@@ -64,8 +64,13 @@ func writePending(w io.Writer, state policy.RulesState, self string) error {
 		return nil
 	}
 	fmt.Fprintf(w, "%s was changed outside Countersign:\n\n%s\n", safetext.Line(state.File), safetext.Block(state.Pending.Diff))
-	fmt.Fprintf(w, "To put exactly this into force:  %s rules accept %s\n", self, state.Pending.Hash[:control.CodeLength])
+	fmt.Fprintf(w, "To put exactly this into force:  %s rules accept %s\n", self, ruleCode(state))
 	return nil
+}
+
+// ruleCode is what an operator types to accept exactly the change that waits.
+func ruleCode(state policy.RulesState) string {
+	return state.Pending.Hash[:min(control.CodeLength, len(state.Pending.Hash))]
 }
 
 // Run implements the command.
