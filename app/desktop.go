@@ -52,6 +52,7 @@ func (c *desktopCommand) Run(g *global, given config.Credentials) (err error) {
 	if !hasDisplay() {
 		return noDisplay{}
 	}
+	a.warnOfStrayKeys()
 	hello := ""
 	if len(a.config.Connections) == 0 {
 		hello = "No harness is configured. Add a [[connection]] to " + a.place.configFile() + " and start again, or try \"countersign demo\"."

@@ -91,10 +91,11 @@ type doctor struct {
 	flagged *config.Connection // instead of those of the file
 	log     *slog.Logger
 
-	config  config.Config
-	running *control.Status    // nil where none answers
-	inForce *policy.RulesState // the running one's rules; nil where they are not known
-	env     []string           // the login environment
+	config   config.Config
+	fromFile *config.Config     // without what flags put in the place of its connections; nil where it cannot be used
+	running  *control.Status    // nil where none answers
+	inForce  *policy.RulesState // the running one's rules; nil where they are not known
+	env      []string           // the login environment
 }
 
 // examine makes all checks: those of this machine one after another, since later
@@ -135,6 +136,7 @@ func sentences(found []finding) {
 // machine makes the checks that are about no connection alone.
 func (d *doctor) machine(ctx context.Context) []finding {
 	found := []finding{d.configuration(), d.instance(ctx)}
+	found = append(found, d.strayKeys()...)
 	found = append(found, d.dataDirectory(), d.journal(ctx))
 	found = append(found, d.unfinished(ctx)...)
 	found = append(found, d.environment(ctx), d.helper(ctx), d.confinement(), d.rules(ctx))
@@ -148,7 +150,7 @@ func (d *doctor) configuration() finding {
 		d.config = config.Default()
 		f.Grade, f.Means, f.Do = isProblem, err.Error(), "Mend the file: nothing starts with it."
 	} else {
-		d.config = read
+		d.config, d.fromFile = read, &read
 		f.Grade, f.Means = isOK, d.place.configFile()+" can be used."
 		if bad := d.noStart(); bad != nil {
 			f.Grade, f.Means, f.Do = isProblem, bad.Error(), "Nothing starts with it."
@@ -170,6 +172,17 @@ func (d *doctor) configuration() finding {
 func (d *doctor) noStart() error {
 	a := assembly{place: d.place, config: d.config}
 	return a.checkWorkDirs()
+}
+
+// strayKeys tells of keys that no connection gets.
+func (d *doctor) strayKeys() (found []finding) {
+	if d.fromFile == nil {
+		return nil
+	}
+	for _, stray := range config.StrayCredentials(d.place.config, connectionsNamed(*d.fromFile, d.config)) {
+		found = append(found, finding{Check: "credentials", Grade: isWarning, Means: stray.Error(), Do: "Mend the name of the table, or remove it."})
+	}
+	return found
 }
 
 // instance asks whether a Countersign runs for the data directory.

@@ -104,3 +104,27 @@ func TestWhatDoctorSaysAreSentences(t *testing.T) {
 		t.Error(out.String())
 	}
 }
+
+func TestKeysThatNoConnectionGetsAreToldAtAStartAndByDoctor(t *testing.T) {
+	b := newBench(t)
+	b.connect("mine")
+	b.write(b.place.config+"/credentials.toml", "[mein]\napi-key = \"secret-4711\"\n")
+	d := b.doctor()
+	d.configuration()
+	found := d.strayKeys()
+	var log bytes.Buffer
+	read, err := config.Read(b.place.configFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := assembly{place: b.place, config: read, fromFile: read, log: slog.New(slog.NewTextHandler(&log, nil))}
+	a.warnOfStrayKeys()
+	if len(found) != 1 || found[0].Grade != isWarning {
+		t.Fatalf("got %+v", found)
+	}
+	for where, text := range map[string]string{"doctor": found[0].Means, "the log": log.String()} {
+		if !strings.Contains(text, "credentials.toml:1: [") || !strings.Contains(text, "expected one of mine") || strings.Contains(text, "4711") {
+			t.Errorf("%s: %s", where, text)
+		}
+	}
+}

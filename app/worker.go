@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"countersign/app/config"
@@ -42,6 +43,7 @@ func (c *workerCommand) Run(g *global, given config.Credentials) error {
 		return err
 	}
 	defer release()
+	a.warnOfStrayKeys()
 	ctx, cancel := withSignals(context.Background())
 	defer cancel(nil)
 	s, err := openStation(ctx, a)
@@ -180,6 +182,26 @@ func (a *assembly) checkWorkDirs() error {
 		}
 	}
 	return nil
+}
+
+// warnOfStrayKeys tells of keys that are given to no connection: their table is
+// misspelt, or its connection is gone.
+func (a *assembly) warnOfStrayKeys() {
+	for _, stray := range config.StrayCredentials(a.place.config, connectionsNamed(a.fromFile, a.config)) {
+		a.log.Warn(stray.Error())
+	}
+}
+
+// connectionsNamed are the names of the connections of some configurations.
+func connectionsNamed(of ...config.Config) (names []string) {
+	for _, c := range of {
+		for _, conn := range c.Connections {
+			if !slices.Contains(names, conn.Name) {
+				names = append(names, conn.Name)
+			}
+		}
+	}
+	return names
 }
 
 // fromGlobal fills in what the global flags and the configuration file say.

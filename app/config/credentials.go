@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/BurntSushi/toml"
@@ -124,27 +128,58 @@ func askKeyring(ctx context.Context, c Connection, ring Keyring, log *slog.Logge
 	}
 }
 
+// StrayCredentials returns an error for each table of the credentials file in dir
+// that none of the connections has the name of: its keys are used for nothing. A
+// file that cannot be read has none here; FindCredentials tells of it.
+func StrayCredentials(dir string, connections []string) (strays []*Invalid) {
+	path := filepath.Join(dir, CredentialsFile)
+	tables, lines, err := readTables(path)
+	if err != nil {
+		return nil
+	}
+	expected := "no connection has this name, so its keys are not used; expected one of " + strings.Join(connections, ", ")
+	if len(connections) == 0 {
+		expected = "no connection is configured, so its keys are not used"
+	}
+	for _, name := range slices.Sorted(maps.Keys(tables)) {
+		if !slices.Contains(connections, name) {
+			strays = append(strays, &Invalid{File: path, Line: lines[bare(name)], Name: fmt.Sprintf("[%q]", name), Expected: expected})
+		}
+	}
+	return strays
+}
+
 func readCredentials(path, connection string) (Credentials, error) {
+	tables, _, err := readTables(path)
+	return tables[connection], err
+}
+
+// readTables reads a credentials file, with the lines of its tables and keys. One
+// that is not there is an empty one.
+func readTables(path string) (tables map[string]Credentials, lines map[string]int, err error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Credentials{}, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return Credentials{}, fmt.Errorf("read the credentials: %w", err)
+		return nil, nil, fmt.Errorf("read the credentials: %w", err)
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
-		return Credentials{}, fmt.Errorf("read the credentials: %w", err)
+		return nil, nil, fmt.Errorf("read the credentials: %w", err)
 	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return Credentials{}, &Invalid{File: path, Expected: fmt.Sprintf("can be opened by others (mode %04o); run: chmod 0600 %s", info.Mode().Perm(), path)}
+		return nil, nil, &Invalid{File: path, Expected: fmt.Sprintf("can be opened by others (mode %04o); run: chmod 0600 %s", info.Mode().Perm(), path)}
 	}
 	if info.Size() > maxFile {
-		return Credentials{}, &Invalid{File: path, Expected: "expected a text file of at most 1 MB"}
+		return nil, nil, &Invalid{File: path, Expected: "expected a text file of at most 1 MB"}
 	}
-	var tables map[string]Credentials
-	meta, err := toml.NewDecoder(file).Decode(&tables)
+	text, err := io.ReadAll(io.LimitReader(file, maxFile))
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the credentials: %w", err)
+	}
+	meta, err := toml.Decode(string(text), &tables)
 	if err != nil {
 		// The parser's own words would quote the line, and with it a key.
 		bad := &Invalid{File: path, Expected: "expected [connection name] tables with environment-key and api-key"}
@@ -152,10 +187,12 @@ func readCredentials(path, connection string) (Credentials, error) {
 		if errors.As(err, &parse) {
 			bad.Line = parse.Position.Line
 		}
-		return Credentials{}, bad
+		return nil, nil, bad
 	}
+	lines = locate(text)
 	if unknown := meta.Undecoded(); len(unknown) > 0 {
-		return Credentials{}, &Invalid{File: path, Name: unknown[0].String(), Expected: "not a setting; expected environment-key or api-key"}
+		name := unknown[0].String()
+		return nil, nil, &Invalid{File: path, Line: lines[bare(name)], Name: name, Expected: "not a setting; expected environment-key or api-key"}
 	}
-	return tables[connection], nil
+	return tables, lines, nil
 }

@@ -72,6 +72,31 @@ func TestAWrongCredentialsFileIsToldWithoutItsContent(t *testing.T) {
 	}
 }
 
+func TestAWrongKeyIsNamedWithItsLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), CredentialsFile)
+	put(t, path, "[\"127.0.0.1:3000\"]\napi-key = \"s3cr3t\"\napi_key = \"s3cr3t\"\n")
+	_, _, err := find(t, Credentials{}, none, filepath.Dir(path))
+	if err == nil || !strings.HasPrefix(err.Error(), path+`:3: "127.0.0.1:3000".api_key: not a setting`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestATableOfNoConnectionIsNamedWithItsLine(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, CredentialsFile)
+	if strays := StrayCredentials(dir, []string{"mine"}); len(strays) != 0 {
+		t.Errorf("of no file: %v", strays)
+	}
+	put(t, path, "[mine]\napi-key = \"s3cr3t\"\n\n[\"mein:1\"]\napi-key = \"s3cr3t\"\n")
+	strays := StrayCredentials(dir, []string{"mine", "other"})
+	if len(strays) != 1 || strays[0].Error() != path+`:4: ["mein:1"]: no connection has this name, so its keys are not used; expected one of mine, other` {
+		t.Errorf("got %v", strays)
+	}
+	if strays := StrayCredentials(dir, []string{"mine", "mein:1"}); len(strays) != 0 {
+		t.Errorf("of connections: %v", strays)
+	}
+}
+
 func TestABrokenKeyringIsPassedOver(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, CredentialsFile), "[local]\napi-key = \"file-api\"\n")
