@@ -341,6 +341,7 @@ func TestOnlyWhatWasReadWholeCanBeMarked(t *testing.T) {
 	if len(st.window.queue.marked) > 0 || !st.shows("#1 cannot be marked") {
 		t.Errorf("marked %v, and the window says %q", st.window.queue.marked, st.texts())
 	}
+	st.pass(time.Second)
 	for range 40 {
 		st.press(fyne.KeyPageDown, 0)
 	}

@@ -59,12 +59,13 @@ type detail struct {
 	looks      int    // so many were begun
 	wholeShown bool   // the whole content, though there is a difference
 	seenDiff   []bool // by line, while the whole content is shown
+	unseenDiff int    // rows of it then
 }
 
 // newDetail makes a detail; do is nil where nothing can be done.
 func newDetail(u *UI, k *keys, onScreen func() bool, do func(action)) *detail {
 	d := &detail{u: u, endLook: func() {}, onScreen: onScreen, why: newTextView(), doc: newTextView(), steps: newTextView()}
-	d.doc.onScreen = onScreen
+	d.doc.onScreen, d.doc.now = onScreen, u.Now
 	d.why.side = verdictGutter
 	d.why.keys, d.doc.keys, d.steps.keys = k, k, k
 	d.changed, d.badges = newStrip(theme.WarningIcon()), newBadges()
@@ -292,13 +293,18 @@ func (d *detail) enable() {
 		a.section = finished
 	}
 	if d.open() {
-		a.unseen = d.unseen()
 		a.reads = readsUnder(d.reading.task.Kind, d.reading.task.Path)
 		if d.marks != nil {
 			a.marked, a.isIn = d.marks()
 		}
 	}
-	if d.answerRow.enable(a) {
+	for range 3 { // longer words on the buttons leave less room to read
+		if a.open {
+			a.unseen = d.unseen()
+		}
+		if !d.answerRow.enable(a) {
+			return
+		}
 		d.page.Refresh()
 	}
 }

@@ -144,6 +144,7 @@ func (d *detail) toggleWhole() {
 	if d.wholeShown = !d.wholeShown; d.wholeShown {
 		d.doc.look()
 		d.seenDiff = d.doc.seenLines()
+		d.unseenDiff = d.doc.rowsOf(d.seenDiff)
 		d.doc.setLines(d.docLines(), nil)
 	} else {
 		d.doc.setLines(d.docLines(), d.seenDiff)
@@ -154,18 +155,11 @@ func (d *detail) toggleWhole() {
 	d.enable()
 }
 
-// unseen is how many lines of what is decided on have not been on screen: of the
+// unseen is how many rows of what is decided on have not been on screen: of the
 // difference where there is one, however much of the whole content has.
 func (d *detail) unseen() int {
-	d.doc.look()
-	if !d.wholeShown {
-		return d.doc.unseen()
+	if d.wholeShown {
+		return d.unseenDiff
 	}
-	n := 0
-	for _, seen := range d.seenDiff {
-		if !seen {
-			n++
-		}
-	}
-	return n
+	return d.doc.unseen()
 }

@@ -95,7 +95,7 @@ func TestTheWholeContentIsOneKeyAway(t *testing.T) {
 	d := st.window.queue.detail
 	before := d.unseen()
 	if before == 0 || d.approve.label != "Approve with "+unseenWords(before) {
-		t.Fatalf("%d lines unseen, and the button says %q", before, d.approve.label)
+		t.Fatalf("%d rows unseen, and the button says %q", before, d.approve.label)
 	}
 	st.press(fyne.KeyV, 0)
 	if got := st.docText(); !strings.Contains(got, "New content, ") || !strings.Contains(got, "line 400\n") {
@@ -105,21 +105,22 @@ func TestTheWholeContentIsOneKeyAway(t *testing.T) {
 		st.press(fyne.KeyPageDown, 0)
 	}
 	if n := d.unseen(); n != before {
-		t.Errorf("after the whole content was read %d lines of the difference are unseen, before it %d", n, before)
+		t.Errorf("after the whole content was read %d rows of the difference are unseen, before it %d", n, before)
 	}
 	test.Tap(d.whole)
 	if got := st.docText(); !strings.Contains(got, "What changes") {
 		t.Errorf("the button does not show the difference:\n%.300s", got)
 	}
+	st.pass(time.Second)
 	for range 60 {
 		st.press(fyne.KeyPageDown, 0)
 	}
 	if n := d.unseen(); n != 0 || d.approve.label != "Approve" {
-		t.Errorf("after the difference was read %d lines are unseen, and the button says %q", n, d.approve.label)
+		t.Errorf("after the difference was read %d rows are unseen, and the button says %q", n, d.approve.label)
 	}
 	st.press(fyne.KeyV, 0)
 	if n := d.unseen(); n != 0 {
-		t.Errorf("back at the whole content %d lines are unseen", n)
+		t.Errorf("back at the whole content %d rows are unseen", n)
 	}
 }
 

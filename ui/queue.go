@@ -347,4 +347,5 @@ func itemName(h worker.Hold) string {
 	return fmt.Sprintf("item #%d", h.ID)
 }
 
-func unseenWords(n int) string { return countWords(n, "line", "lines") + " unseen" }
+// unseenWords counts rows as they are in the window: one line can fill many.
+func unseenWords(n int) string { return countWords(n, "row", "rows") + " unseen" }

@@ -179,7 +179,7 @@ func TestApproveSaysHowManyLinesWereNotSeenAndTheJournalIsTold(t *testing.T) {
 	st.show(waitingItems(execItem(1, b.String()+"end")))
 	d := st.window.queue.detail
 	if !strings.HasPrefix(d.approve.label, "Approve with ") || d.doc.unseen() < 200 {
-		t.Fatalf("label %q with %d lines unseen", d.approve.label, d.doc.unseen())
+		t.Fatalf("label %q with %d rows unseen", d.approve.label, d.doc.unseen())
 	}
 	for range 40 {
 		st.press(fyne.KeyPageDown, 0)
@@ -191,7 +191,7 @@ func TestApproveSaysHowManyLinesWereNotSeenAndTheJournalIsTold(t *testing.T) {
 	st.pass(time.Second)
 	n := d.doc.unseen()
 	st.press(fyne.KeyReturn, ctrl)
-	st.did(fmt.Sprintf("approve 2 digest2 by operator, %d lines unseen", n))
+	st.did(fmt.Sprintf("approve 2 digest2 by operator, %d rows unseen", n))
 }
 
 func TestLinesScrolledThroughOutOfSightAreNotSeen(t *testing.T) {
@@ -202,7 +202,7 @@ func TestLinesScrolledThroughOutOfSightAreNotSeen(t *testing.T) {
 	st.window.queue.detail.doc.page(1 << 20)
 	st.wgIdle()
 	if n := st.window.queue.detail.doc.unseen(); n != before {
-		t.Errorf("%d lines unseen, %d before the place was left", n, before)
+		t.Errorf("%d rows unseen, %d before the place was left", n, before)
 	}
 }
 

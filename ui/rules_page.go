@@ -35,7 +35,7 @@ type rulePage struct {
 
 func newRulePage(u *UI, k *keys, onScreen func() bool) *rulePage {
 	p := &rulePage{u: u, onScreen: onScreen, view: newTextView(), mind: newStrip(theme.WarningIcon())}
-	p.view.keys, p.view.side, p.view.onScreen = k, verdictGutter, onScreen
+	p.view.keys, p.view.side, p.view.onScreen, p.view.now = k, verdictGutter, onScreen, u.Now
 	p.name, p.icon = widget.NewLabel(""), widget.NewIcon(nil)
 	p.name.TextStyle.Bold, p.name.SizeName = true, theme.SizeNameSubHeadingText
 	p.name.Truncation = fyne.TextTruncateEllipsis
@@ -160,7 +160,6 @@ func (r *rules) enable() {
 	unread, before := false, p.act.label+p.choose.label
 	switch e.what {
 	case aChange:
-		p.view.look()
 		n := p.view.unseen()
 		unread = n > 0
 		label := "Put this into force"

@@ -1,6 +1,9 @@
 package ui
 
 import (
+	"slices"
+	"time"
+
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/container"
 	"fyne.io/fyne/v2/theme"
@@ -50,8 +53,8 @@ type textRow struct {
 
 // textView draws any amount of text in a fixed-width font, whole: long lines
 // go on in further rows, marked, and only rows on screen are drawn (a Label
-// would take minutes for a megabyte). It remembers which lines have been on
-// screen.
+// would take minutes for a megabyte). It remembers which rows have been on screen:
+// one line can be as long as a hundred others.
 type textView struct {
 	rowList
 	lines []textLine
@@ -62,8 +65,14 @@ type textView struct {
 	side  float32 // width of the gutter
 	wide  map[letter]float32
 
-	onScreen func() bool // nil where nobody asks what was seen
+	onScreen func() bool      // nil where nobody asks what was seen
+	now      func() time.Time // nil where that is not told
+	changed  time.Time        // when other rows came, or another height
 }
+
+// settling is how long rows have to be on screen to have been there for an eye:
+// while the window is laid out, some are for no time at all.
+const settling = 100 * time.Millisecond
 
 func newTextView() *textView {
 	t := &textView{wide: map[letter]float32{}, side: gutter}
@@ -89,18 +98,30 @@ func (t *textView) themed() fyne.CanvasObject {
 func (t *textView) setLines(lines []textLine, seen []bool) {
 	t.lines = lines
 	t.wrap(seen)
+	t.stamp()
 	t.Refresh()
+}
+
+func (t *textView) stamp() {
+	if t.now != nil {
+		t.changed = t.now()
+	}
 }
 
 // Resize wraps anew when the width changed.
 func (t *textView) Resize(s fyne.Size) {
+	if s == t.Size() {
+		return
+	}
+	t.look() // at what was there until now
+	t.stamp()
 	cols := t.columns(s.Width)
 	if cols == t.cols {
 		t.List.Resize(s)
 		return
 	}
 	t.cols = cols
-	t.wrap(t.seenLines())
+	t.wrapAgain()
 	t.List.Resize(s)
 	t.Refresh() // the rows on screen hold other pieces now
 }
@@ -133,6 +154,25 @@ func (t *textView) wrap(seen []bool) {
 	}
 }
 
+// wrapAgain cuts the same lines into rows of another width. Of those, each is seen
+// that holds nothing that was not.
+func (t *textView) wrapAgain() {
+	was, seen := slices.Clone(t.rows), slices.Clone(t.seen)
+	t.wrap(nil)
+	first := 0
+	for n, r := range t.rows {
+		end := len(t.lines[r.line].Text)
+		for first < len(was) && (was[first].line < r.line || was[first].to <= r.from && was[first].to < end) {
+			first++
+		}
+		all := first < len(was)
+		for i := first; i < len(was) && was[i].line == r.line && (was[i].from < r.to || i == first); i++ {
+			all = all && seen[i]
+		}
+		t.seen[n] = all
+	}
+}
+
 // cut returns where the row of a line that begins at from ends.
 func (t *textView) cut(l textLine, from int) int {
 	cols := max(t.cols-l.Indent, 10)
@@ -157,15 +197,22 @@ func (t *textView) start(l textLine) float32 {
 
 // look notes the rows that are wholly on screen now as seen.
 func (t *textView) look() {
-	h := t.rowHeight()
-	if t.onScreen == nil || !t.onScreen() || t.Size().Height == 0 {
+	if t.now != nil && t.now().Sub(t.changed) < settling {
 		return
 	}
-	top, bottom := t.GetScrollOffset(), t.GetScrollOffset()+t.Size().Height
-	first := max(int(top/h), 0)
-	for i := first; i < len(t.seen) && float32(i+1)*h <= bottom+3; i++ {
-		t.seen[i] = true
+	for first, end := t.inView(); first < end; first++ {
+		t.seen[first] = true
 	}
+}
+
+// inView is the rows that are wholly on screen now: from one up to another.
+func (t *textView) inView() (first, end int) {
+	if t.onScreen == nil || !t.onScreen() || t.Size().Height == 0 {
+		return 0, 0
+	}
+	h := t.rowHeight()
+	top, bottom := t.GetScrollOffset(), t.GetScrollOffset()+t.Size().Height
+	return max(int(top/h), 0), min(int((bottom+3)/h), len(t.seen))
 }
 
 // fit is the height at which no row is hidden.
@@ -173,17 +220,31 @@ func (t *textView) fit() float32 { return float32(len(t.rows)) * t.rowHeight() }
 
 func (t *textView) rowHeight() float32 { return textRowHeight() + 1 }
 
-// unseen counts the lines with a part that has not been on screen yet.
+// unseen counts the rows that are not on screen and have not been.
 func (t *textView) unseen() int {
+	t.look()
 	n := 0
-	for _, s := range t.seenLines() {
-		if !s {
+	first, end := t.inView()
+	for i, seen := range t.seen {
+		if !seen && (i < first || i >= end) {
 			n++
 		}
 	}
 	return n
 }
 
+// rowsOf counts the rows of the lines that are not in seen.
+func (t *textView) rowsOf(seen []bool) int {
+	n := 0
+	for _, r := range t.rows {
+		if !seen[r.line] {
+			n++
+		}
+	}
+	return n
+}
+
+// seenLines tells of which lines all rows have been on screen.
 func (t *textView) seenLines() []bool {
 	seen := make([]bool, len(t.lines))
 	for i := range seen {
@@ -201,6 +262,7 @@ func (t *textView) seenLines() []bool {
 func (t *textView) page(screens int) {
 	step := max(t.Size().Height-2*t.rowHeight(), t.rowHeight())
 	limit := max(t.fit()-t.Size().Height, 0)
+	t.look() // before it goes out of sight
 	t.ScrollToOffset(min(max(t.GetScrollOffset()+float32(screens)*step, 0), limit))
 	t.look()
 }

@@ -73,11 +73,11 @@ func TestLinesStaySeenWhenTheWindowIsResized(t *testing.T) {
 		v.page(1)
 	}
 	if n := v.unseen(); n != 0 {
-		t.Fatalf("%d lines unseen after paging to the end", n)
+		t.Fatalf("%d rows unseen after paging to the end", n)
 	}
 	v.Resize(fyne.NewSize(300, 200))
 	if n := v.unseen(); n != 0 {
-		t.Errorf("%d lines unseen after a resize", n)
+		t.Errorf("%d rows unseen after a resize", n)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestJumpingToTheEndDoesNotSeeTheMiddle(t *testing.T) {
 	v.look()
 	v.page(1 << 20)
 	if n := v.unseen(); n < 900 {
-		t.Errorf("%d lines unseen after a jump over a thousand", n)
+		t.Errorf("%d rows unseen after a jump over a thousand", n)
 	}
 }
 
