@@ -186,7 +186,7 @@ func (j *judging) simple(pt part, dirs []string, v *Part) {
 		if !a.rule.applies(j.item, j.now) || !a.rule.in(dirs) {
 			continue
 		}
-		miss, ok := a.pattern.match(pt.words[1:], func(w string) string { return j.readable(dirs, w) })
+		miss, ok := a.pattern.match(pt.words[1:], func(w string, file bool) string { return j.readable(name, dirs, w, file) })
 		if ok {
 			if why := j.unmet(a, pt, dirs); why != "" {
 				best = mismatch{at: len(pt.words) + 1, why: why}

@@ -18,7 +18,7 @@ type judging struct {
 	now      time.Time
 	dry      bool // a test in a rule file: neither files nor programs are looked at
 	programs map[string]string
-	reads    map[string]string // what is wrong with reading a path, by base and path
+	reads    map[reading]string // what is wrong with reading
 }
 
 // pathVerdict is what is said about one path.
@@ -62,7 +62,7 @@ func (j *judging) path(kind, base, word string) pathVerdict {
 			return pathVerdict{verdict: Deny, reason: fmt.Sprintf("%q is Countersign's own: tool calls never write there", word)}
 		}
 	}
-	if err != nil {
+	if abs == "" {
 		abs = spelled
 	}
 	if rule := j.deniedPath(kind, abs, spelled); rule != "" {
@@ -122,31 +122,6 @@ func (j *judging) allowedPath(kind, rel string) string {
 			if g.match(rel) {
 				return ru.name
 			}
-		}
-	}
-	return ""
-}
-
-// readable says what is wrong with reading a path from every base, or "".
-func (j *judging) readable(bases []string, word string) string {
-	for _, b := range bases {
-		key := b + "\x00" + word
-		why, known := j.reads[key]
-		if !known {
-			if v := j.path(wire.KindRead, b, word); v.verdict != Allow {
-				why = v.reason
-			} else if _, file, ok := strings.Cut(word, ":"); ok && file != "" { // HEAD:.env
-				if v := j.path(wire.KindRead, b, file); v.verdict == Deny {
-					why = v.reason
-				}
-			}
-			if j.reads == nil {
-				j.reads = map[string]string{}
-			}
-			j.reads[key] = why
-		}
-		if why != "" {
-			return why
 		}
 	}
 	return ""

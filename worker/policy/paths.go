@@ -13,11 +13,15 @@ import (
 // maxLinks is how many links one path may lead through, as on Linux.
 const maxLinks = 40
 
-var errNotFollowed = errors.New(`goes up ("..") out of something that does not exist`)
+var (
+	errNotFollowed = errors.New(`goes up ("..") out of something that does not exist`)
+	errProc        = errors.New("leads through /proc, which is another for each process")
+)
 
 // resolve returns where the kernel would arrive from base, a canonical
 // directory, with the path word. What does not exist yet is taken as spelled,
-// but nothing can go up from it.
+// but nothing can go up from it. What leads through /proc, where links such as
+// self are ours here and the command's later, is an error beside the path so far.
 func resolve(base, word string) (string, error) {
 	at, rest := base, word
 	if filepath.IsAbs(word) {
@@ -41,6 +45,9 @@ func resolve(base, word string) (string, error) {
 			continue
 		}
 		next := join(at, name)
+		if next == "/proc" && rest != "" {
+			return path.Join(next, rest), errProc
+		}
 		if missing {
 			at = next
 			continue

@@ -12,6 +12,7 @@ import (
 //	head [-n <number>] <path>   an option whose value is the next word
 //	git log [-<number> --format=<word>]
 //	sed -n <lines> <path>...    <lines> is a sed script that prints: 5p, 1,20p, 5,$p
+//	diff <file> <file>          <file> is a path to a file that is there
 //	rg [-n --] <word> <path>    -- may be given; what follows it are operands
 //
 // Options may occur from where they are listed on, until the next literal word:
@@ -44,12 +45,13 @@ type value int
 const (
 	nothing value = iota
 	aPath
+	aFile
 	aWord
 	aNumber
 	someLines
 )
 
-var values = map[string]value{"<path>": aPath, "<word>": aWord, "<number>": aNumber, "<lines>": someLines}
+var values = map[string]value{"<path>": aPath, "<file>": aFile, "<word>": aWord, "<number>": aNumber, "<lines>": someLines}
 
 func parsePattern(text string) (*pattern, error) {
 	tokens, err := splitPattern(text)
@@ -152,7 +154,7 @@ func (b *patternBuilder) option(tok token) error {
 	if at := strings.IndexByte(tok.text, '<'); at > 0 && !tok.quoted {
 		v, ok := values[tok.text[at:]]
 		if !ok {
-			return fmt.Errorf("has %q, which is none of <path>, <word>, <number> and <lines>", tok.text[at:])
+			return fmt.Errorf("has %q, which is none of <path>, <file>, <word>, <number> and <lines>", tok.text[at:])
 		}
 		o = option{text: tok.text[:at], value: v, attached: true}
 	}
@@ -179,7 +181,7 @@ func parseItem(tok token) (slot, error) {
 		if at := strings.IndexByte(text, '<'); at >= 0 {
 			v, ok := values[text[at:]]
 			if !ok {
-				return slot{}, fmt.Errorf("has %q, which is none of <path>, <word>, <number> and <lines>", text[at:])
+				return slot{}, fmt.Errorf("has %q, which is none of <path>, <file>, <word>, <number> and <lines>", text[at:])
 			}
 			return slot{prefix: text[:at], value: v, repeat: repeat}, nil
 		}
@@ -256,8 +258,8 @@ type mismatch struct {
 }
 
 // match compares words, without the program, with the pattern. pathOK judges
-// paths and says what is wrong with one.
-func (p *pattern) match(words []string, pathOK func(string) string) (mismatch, bool) {
+// paths and says what is wrong with one, or with taking it for a file.
+func (p *pattern) match(words []string, pathOK func(word string, file bool) string) (mismatch, bool) {
 	// Which states can be reached before each word: a state is the number of
 	// items matched, doubled, plus one after --.
 	states := 2 * (len(p.items) + 1)
@@ -305,7 +307,7 @@ func (p *pattern) done(items int) bool {
 type matcher struct {
 	p      *pattern
 	words  []string
-	pathOK func(string) string
+	pathOK func(word string, file bool) string
 	why    string
 }
 
@@ -359,11 +361,11 @@ func (m *matcher) fits(v value, w string, operand bool) bool {
 		return false
 	}
 	switch v {
-	case aPath:
+	case aPath, aFile:
 		if w == "" {
 			return false
 		}
-		why := m.pathOK(w)
+		why := m.pathOK(w, v == aFile)
 		if why != "" {
 			m.why = why
 		}

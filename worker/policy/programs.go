@@ -127,7 +127,7 @@ func (p *pattern) checkRuns() error {
 		return errors.New("can set variables of the shell; the rule needs runs-code = true")
 	}
 	if name == "sed" || name == "gsed" {
-		if len(p.items) == 0 || p.script().value == aWord || p.script().value == aPath {
+		if len(p.items) == 0 || p.script().value == aWord || p.script().value == aPath || p.script().value == aFile {
 			return errors.New("takes a script that can write files and run commands; say <lines>, or the script itself")
 		}
 	}
