@@ -24,7 +24,7 @@ type commandLine struct {
 	Show    showCommand    `cmd:"" help:"One item whole, with the code that approves exactly this."`
 	Approve approveCommand `cmd:"" help:"Approve an item."`
 	Decline declineCommand `cmd:"" help:"Decline an item; its session is told."`
-	Release releaseCommand `cmd:"" help:"Let an item go without an answer; the harness hands it out again."`
+	Release releaseCommand `cmd:"" help:"Let an item go without an answer; the harness hands it out again once its lease is over."`
 	Stop    stopCommand    `cmd:"" help:"Stop a running item, or everything."`
 	Pause   pauseCommand   `cmd:"" help:"Claim and start nothing until resumed; what runs goes on."`
 	Resume  resumeCommand  `cmd:"" help:"End a pause."`

@@ -50,7 +50,7 @@ func (c *desktopCommand) Run(g *global, given config.Credentials) (err error) {
 	}
 	defer release()
 	if !hasDisplay() {
-		return noDisplay{}
+		return noDisplay{connected: len(a.config.Connections) > 0}
 	}
 	a.warnOfStrayKeys()
 	hello := ""
@@ -83,7 +83,7 @@ func openWindow(a assembly, suffix, hello string, beside func(context.Context)) 
 			}
 		})
 	}
-	u, err := newUI(ui.Options{
+	u, err := newUI(len(a.fromFile.Connections) > 0, ui.Options{
 		App: window, Desk: s.desk, History: s.store, Rulebook: rulebook{s}, Notifier: ui.NewBeeep(), TitleSuffix: suffix, OnUI: onUI,
 		Quit:         func() { cancel(errQuitNow); s.hurry() },
 		QuitWhenDone: func() { cancel(worker.ErrQuitWhenDone) },
@@ -124,11 +124,11 @@ func openWindow(a assembly, suffix, hello string, beside func(context.Context)) 
 
 // newUI makes the user interface. A display that is named and cannot be used
 // makes the window library panic; that is a noDisplay.
-func newUI(o ui.Options) (u *ui.UI, err error) {
+func newUI(connected bool, o ui.Options) (u *ui.UI, err error) {
 	defer func() {
 		cause := recover()
 		if glfw, ok := cause.(error); ok && strings.HasPrefix(glfw.Error(), "NotInitialized:") {
-			err = noDisplay{unusable: true}
+			err = noDisplay{unusable: true, connected: connected}
 		} else if cause != nil {
 			panic(cause)
 		}
@@ -146,7 +146,8 @@ func hasDisplay() bool {
 
 // noDisplay says that no window can be opened, and what can be done without.
 type noDisplay struct {
-	unusable bool // one is named, and does not let a window be opened
+	unusable  bool // one is named, and does not let a window be opened
+	connected bool // the configuration has a connection
 }
 
 func (e noDisplay) Error() string {
@@ -154,9 +155,13 @@ func (e noDisplay) Error() string {
 	if e.unusable {
 		reason = fmt.Sprintf("DISPLAY is %q, and no window can be opened there", os.Getenv("DISPLAY"))
 	}
+	worker := "countersign worker --harness http://127.0.0.1:3000 --workdir DIR"
+	if e.connected {
+		worker = "countersign worker"
+	}
 	return "There is no display to open a window on: " + reason + `.
 Without one, run the headless worker and approve from the command line:
-  countersign worker --harness http://127.0.0.1:3000 --workdir DIR
+  ` + worker + `
   countersign ps
   countersign show ID
   countersign approve ID CODE

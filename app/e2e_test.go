@@ -409,8 +409,8 @@ func TestEndToEndAPauseOutlastsARestart(t *testing.T) {
 	eventually(t, "the worker answers", func() bool { return l.ps().PID != 0 })
 	l.run("pause")
 	w.signal(syscall.SIGTERM)
-	if code := w.wait(); code != 0 {
-		t.Fatalf("exit %d", code)
+	if code := w.wait(); code != 0 || !strings.Contains(w.out.String(), "ended, as it was told to") {
+		t.Fatalf("exit %d, %s", code, w.out.String())
 	}
 	l.work()
 	eventually(t, "the next worker is paused", func() bool { s := l.ps(); return s.PID != 0 && s.Paused })

@@ -48,15 +48,15 @@ type enqueueExec struct {
 }
 
 type enqueueRead struct {
-	Path string `arg:"" help:"Path inside the work directory."`
+	Path string `arg:"" help:"Path inside the work directory of the worker; a leading / means that directory."`
 }
 
 type enqueueWrite struct {
-	Path string `arg:"" help:"Path inside the work directory."`
+	Path string `arg:"" help:"Path inside the work directory of the worker; a leading / means that directory."`
 }
 
 type enqueueList struct {
-	Path string `arg:"" optional:"" help:"Path inside the work directory."`
+	Path string `arg:"" optional:"" help:"Path inside the work directory of the worker; a leading / means that directory."`
 }
 
 // Run implements the command.

@@ -26,3 +26,11 @@ func TestAStartThatFailsIsToldOnTheDesktopInFixedWords(t *testing.T) {
 		t.Errorf("told %q", n)
 	}
 }
+
+func TestWithoutADisplayTheWorkerThatIsNamedIsTheConfiguredOne(t *testing.T) {
+	for connected, want := range map[bool]string{true: "  countersign worker\n", false: "  countersign worker --harness http://127.0.0.1:3000 --workdir DIR\n"} {
+		if said := (noDisplay{connected: connected}).Error(); !strings.Contains(said, want) {
+			t.Errorf("with a connection %v: %s", connected, said)
+		}
+	}
+}

@@ -32,7 +32,7 @@ type rulesCommand struct {
 
 	Check   rulesCheck   `cmd:"" help:"Load a rule file with its own tests: print what it holds, or each mistake with its line."`
 	Explain rulesExplain `cmd:"" help:"What the rules say of an item, part by part, and why. Grants and --approve are not looked at. Exit code 0 is allow, 10 ask, 11 deny."`
-	Pending rulesPending `cmd:"" help:"What was changed in the rule file outside the running Countersign, with the code that puts it into force."`
+	Pending rulesPending `cmd:"" help:"What was changed in the rule file outside the running Countersign, with the code that puts it into force. Like accept, grants and revoke it asks the one that runs."`
 	Accept  rulesAccept  `cmd:"" help:"Put a changed rule file into force."`
 	Grants  rulesGrants  `cmd:"" help:"What was approved for a session or for a while, and is still in force."`
 	Revoke  rulesRevoke  `cmd:"" help:"End a grant."`

@@ -41,15 +41,15 @@ type explainExec struct {
 }
 
 type explainRead struct {
-	Path string `arg:"" help:"Path inside the work directory."`
+	Path string `arg:"" help:"Path inside the work directory; a leading / means that directory."`
 }
 
 type explainWrite struct {
-	Path string `arg:"" help:"Path inside the work directory."`
+	Path string `arg:"" help:"Path inside the work directory; a leading / means that directory."`
 }
 
 type explainList struct {
-	Path string `arg:"" optional:"" help:"Path inside the work directory."`
+	Path string `arg:"" optional:"" help:"Path inside the work directory; a leading / means that directory."`
 }
 
 // Run implements the command.
@@ -87,12 +87,12 @@ func (c *rulesCommand) explain(g *global, w io.Writer, kind string, payload any)
 	if err != nil {
 		return &config.Invalid{Name: kind, Expected: err.Error()}
 	}
-	rules, _, found, err := r.rules(true)
+	rules, where, found, err := r.rules(true)
 	if err != nil {
 		return unusable(os.Stderr, r.file, err)
 	}
 	x := explained{
-		spot: r.spot, rules: rules, found: found, risks: policy.Risks(task),
+		spot: r.spot, rules: rules, found: found, risks: policy.Risks(task), search: where.SearchPath,
 		item: policy.Item{Task: task, Connection: r.connection, Session: c.Explain.Session},
 	}
 	x.Explanation = rules.Explain(x.item)
@@ -112,6 +112,8 @@ type explained struct {
 	risks []policy.Risk
 	rules *policy.Rules
 	found bool // there is a rule file
+
+	search string // where commands find their programs
 }
 
 func (x explained) exit() error {
@@ -141,6 +143,8 @@ func (x explained) write(w io.Writer) {
 	line("session", x.item.Session)
 	if x.item.Kind != wire.KindExec {
 		line(x.item.Kind, x.item.Path)
+	} else {
+		line("programs", "looked for on the PATH of your login shell, which commands get too: "+x.search)
 	}
 	line("in", x.item.Cwd)
 	for _, name := range slices.Sorted(maps.Keys(x.item.Env)) {

@@ -200,3 +200,11 @@ func TestExplainLooksForProgramsWithTheLoginEnvironment(t *testing.T) {
 		t.Errorf("exit %d\n%s", exit, out)
 	}
 }
+
+func TestExplainSaysOnWhosePATHProgramsAreLookedFor(t *testing.T) {
+	b := newBench(t)
+	b.login("/only/here:/and/there")
+	if out, _ := b.explainExec("ls"); !strings.Contains(out, "\nprograms        looked for on the PATH of your login shell, which commands get too: /only/here:/and/there\n") {
+		t.Error(out)
+	}
+}

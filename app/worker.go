@@ -29,7 +29,7 @@ type workerCommand struct {
 	MaxHeld         *int           `help:"How many items may wait here; 8 unless given." placeholder:"N"`
 	MaxRunning      *int           `help:"How many run at once; 2 unless given." placeholder:"N"`
 	Rules           string         `help:"Rule file, instead of rules.toml in the configuration directory. Naming it puts it into force." placeholder:"FILE"`
-	DecisionTimeout *time.Duration `help:"How long an item waits for a decision, from its creation; 4m unless given." placeholder:"D"`
+	DecisionTimeout *time.Duration `help:"How long an item waits for a decision, from its creation, but a minute at least here; 4m unless given." placeholder:"D"`
 }
 
 // Run implements the command.
@@ -59,7 +59,11 @@ func (c *workerCommand) Run(g *global, given config.Credentials) error {
 	} else {
 		s.log.Info(`what no rule decides waits for "countersign approve": "countersign ps" lists it, "countersign show ID" tells the code`, "data-dir", a.place.data)
 	}
-	return s.run(ctx)
+	err = s.run(ctx)
+	if ctx.Err() != nil && err == nil {
+		s.log.Info("ended, as it was told to; what waited stays in the journal for the next start")
+	}
+	return err
 }
 
 // assemble checks what was given, before anything is made or claimed.
