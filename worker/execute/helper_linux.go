@@ -67,10 +67,11 @@ func (k *Keeper) launch() (*helper, error) {
 	//
 	// A suspended helper does not see its lifeline close: the kernel wakes it when
 	// we are gone. It also does so whenever the thread ends that the helper is a
-	// child of, which is nothing to a helper that runs. What remains is a command
-	// that suspends its helper over and over, or kills it, in the moment that we are
-	// killed ourselves: then nobody is left to end what it started, but for the
-	// command's first process, which the kernel kills with the helper.
+	// child of, which is nothing to a helper that runs. Two things remain, since
+	// nobody is left to act then: what a command started that suspends its helper
+	// over and over goes on when we are killed; and so does what a command started
+	// that kills its helper in just that moment, but for its first process, which
+	// the kernel kills with the helper.
 	h := &helper{lifeline: orders, reports: make(chan report),
 		cmd: &exec.Cmd{Path: k.program, Args: []string{keep.Name}, Env: []string{}, Dir: "/",
 			ExtraFiles:  []*os.File{lifeline, to},
