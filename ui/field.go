@@ -30,7 +30,7 @@ func newField(k *keys, placeholder string, lines int) *field {
 func (f *field) TypedKey(e *fyne.KeyEvent) {
 	switch a := f.keys.find(e.Name, 0); {
 	case a == doLeave, a == doHelp, e.Name == fyne.KeyDown && !f.MultiLine:
-		f.keys.press(a)
+		f.keys.typed(e)
 	default:
 		f.Entry.TypedKey(e)
 	}
@@ -50,4 +50,10 @@ func (f *field) TypedShortcut(s fyne.Shortcut) {
 func (f *field) KeyDown(e *fyne.KeyEvent) {
 	f.keys.down(e)
 	f.Entry.KeyDown(e)
+}
+
+// KeyUp tells the dispatcher that a key was let go.
+func (f *field) KeyUp(e *fyne.KeyEvent) {
+	f.keys.up(e)
+	f.Entry.KeyUp(e)
 }

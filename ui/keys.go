@@ -1,7 +1,9 @@
 package ui
 
 import (
+	"slices"
 	"strings"
+	"time"
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/driver/desktop"
@@ -110,11 +112,12 @@ type keys struct {
 	sheets *sheets
 	do     func(action)
 	bound  []binding
-	fresh  bool // a key went down since the last decision: it is not being held
+	presses
 }
 
-func newKeys(c fyne.Canvas, s *sheets, do func(action)) *keys {
+func newKeys(c fyne.Canvas, s *sheets, now func() time.Time, do func(action)) *keys {
 	k := &keys{canvas: c, sheets: s, do: do, bound: bindings()}
+	k.presses = presses{now: now, held: map[fyne.KeyEvent]fyne.KeyName{}}
 	for _, b := range k.bound {
 		if b.mod == 0 {
 			continue
@@ -126,20 +129,18 @@ func newKeys(c fyne.Canvas, s *sheets, do func(action)) *keys {
 	c.SetOnTypedKey(k.typed)
 	if d, ok := c.(desktop.Canvas); ok {
 		d.SetOnKeyDown(k.down)
+		d.SetOnKeyUp(k.up)
 	}
 	return k
 }
 
-// down notes a fresh press of any key. A held key repeats without one.
-func (k *keys) down(*fyne.KeyEvent) { k.fresh = true }
-
 // typed handles keys without Control.
-func (k *keys) typed(e *fyne.KeyEvent) { k.press(k.find(e.Name, 0)) }
+func (k *keys) typed(e *fyne.KeyEvent) { k.press(k.find(e.Name, 0), k.fresh(e.Name, 0)) }
 
 // shortcut handles keys with Control.
 func (k *keys) shortcut(s fyne.Shortcut) {
 	if c, ok := s.(fyne.KeyboardShortcut); ok {
-		k.press(k.find(c.Key(), c.Mod()))
+		k.press(k.find(c.Key(), c.Mod()), k.fresh(c.Key(), c.Mod()))
 	}
 }
 
@@ -158,15 +159,14 @@ func (k *keys) find(name fyne.KeyName, mod fyne.KeyModifier) action {
 }
 
 // press lets an action through or not. Under a dialog only the dialog's own keys
-// work; while a field has the focus, nothing that decides.
-func (k *keys) press(a action) {
-	if a == doNothing {
+// work; while a field has the focus, nothing that decides. A decision needs a
+// fresh press: a key that is held must not meet the next item with it.
+func (k *keys) press(a action, fresh bool) {
+	if a == doNothing || decides(a) && !fresh {
 		return
 	}
 	if k.sheets.open() {
-		if k.unheld(a) {
-			k.sheets.press(a)
-		}
+		k.sheets.press(a)
 		return
 	}
 	if k.canvas.Overlays().Top() != nil {
@@ -178,20 +178,7 @@ func (k *keys) press(a action) {
 	if _, typing := k.canvas.Focused().(*field); typing && decides(a) {
 		return
 	}
-	if k.unheld(a) {
-		k.do(a)
-	}
-}
-
-// unheld lets a decision through once for each press of a key: a key that is
-// held repeats, and must not meet the next item with it.
-func (k *keys) unheld(a action) bool {
-	if !decides(a) {
-		return true
-	}
-	fresh := k.fresh
-	k.fresh = false
-	return fresh
+	k.do(a)
 }
 
 func decides(a action) bool {
@@ -200,4 +187,91 @@ func decides(a action) bool {
 		return true
 	}
 	return false
+}
+
+// longestDelay is longer than any desktop lets a key be held until it repeats.
+const longestDelay = 2 * time.Second
+
+// presses tells a key that has just been pressed from one that is held, which the
+// driver does not always: what a held key does comes as a shortcut without a key
+// going down; but where the key was pressed in another window, and for some keys
+// always, a repeat looks like a press.
+type presses struct {
+	now  func() time.Time
+	held map[fyne.KeyEvent]fyne.KeyName // what has gone down and not up, and what it was taken for
+
+	last    *fyne.KeyEvent // what has just gone down; nil once it has done something
+	settled bool           // as it went down, it could not be held from elsewhere
+
+	entered time.Time // when the window got the focus; zero is long ago
+	control bool      // Control has gone down since
+}
+
+// down notes that a key goes down. What it does follows at once.
+func (p *presses) down(e *fyne.KeyEvent) {
+	p.control = p.control || slices.Contains(controlKeys(), e.Name)
+	_, repeats := p.held[physical(e)]
+	if p.last = nil; repeats {
+		return
+	}
+	p.held[physical(e)] = e.Name
+	p.last = e
+	p.settled = p.control || p.now().Sub(p.entered) >= longestDelay
+}
+
+// up notes that a key has been let go.
+func (p *presses) up(e *fyne.KeyEvent) {
+	delete(p.held, physical(e))
+	p.last = nil
+}
+
+// fresh reports, once for each press, whether what a key does comes from its
+// going down. With Control, that has to have gone down in this window too: a key
+// held from elsewhere comes with a Control held from elsewhere.
+func (p *presses) fresh(name fyne.KeyName, mod fyne.KeyModifier) bool {
+	last := p.last
+	p.last = nil
+	// A letter that is not Latin goes down without a name and is taken for the
+	// Latin one in its place.
+	if last == nil || last.Name != name && last.Name != fyne.KeyUnknown {
+		return false
+	}
+	for key, as := range p.held {
+		if as == name && key != physical(last) {
+			return false
+		}
+	}
+	p.held[physical(last)] = name
+	return mod == 0 || p.settled
+}
+
+// enter notes that the window has got the focus. Keys may be held that went down
+// elsewhere, and will speak up before longestDelay is over.
+func (p *presses) enter() {
+	p.leave()
+	p.entered = p.now()
+}
+
+// leave notes that the window has lost the focus, and hears of keys no more: the
+// driver then says that all of them went up, whether they did or not.
+func (p *presses) leave() {
+	clear(p.held)
+	p.last, p.control = nil, false
+}
+
+// physical is what stays the same from a key's going down until it goes up,
+// though the layout may change in between.
+func physical(e *fyne.KeyEvent) fyne.KeyEvent {
+	if e.Physical.ScanCode != 0 {
+		return fyne.KeyEvent{Physical: e.Physical}
+	}
+	return fyne.KeyEvent{Name: e.Name}
+}
+
+// controlKeys are the keys that make the modifier of the bindings.
+func controlKeys() []fyne.KeyName {
+	if ctrl == fyne.KeyModifierSuper {
+		return []fyne.KeyName{desktop.KeySuperLeft, desktop.KeySuperRight}
+	}
+	return []fyne.KeyName{desktop.KeyControlLeft, desktop.KeyControlRight}
 }

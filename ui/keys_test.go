@@ -2,10 +2,12 @@ package ui
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/driver/desktop"
 	"fyne.io/fyne/v2/test"
 
 	"countersign/worker"
@@ -130,16 +132,173 @@ func TestNothingIsDecidedInAWindowWithoutTheFocus(t *testing.T) {
 func TestAHeldKeyDecidesOnceOnly(t *testing.T) {
 	st := newStage(t)
 	st.show(waitingItems(execItem(1, "one"), execItem(2, "two")))
-	st.press(fyne.KeyReturn, ctrl)
+	st.hold(fyne.KeyReturn, ctrl)
 	st.until("the next item", func() bool { return st.window.queue.selected == 2 })
 	for range 50 {
 		st.pass(time.Second)
 		st.repeat(fyne.KeyReturn, ctrl)
 	}
+	st.decided("approve 1 digest1 by operator")
+	st.window.keys.up(&fyne.KeyEvent{Name: fyne.KeyReturn})
+	st.press(fyne.KeyReturn, ctrl)
+	st.did("approve 2 digest2 by operator")
+}
+
+// decided checks that this has been decided, and nothing else.
+func (st *stage) decided(want ...string) {
+	st.t.Helper()
+	st.pump()
 	st.wgIdle()
-	if got := st.desk.intents(); len(got) != 1 {
-		t.Errorf("a held key decided %d times: %q", len(got), got)
+	if got := st.desk.intents(); !slices.Equal(got, want) {
+		st.t.Fatalf("decided: %q, want %q", got, want)
 	}
+}
+
+func TestAHeldKeyDecidesNothingAlthoughAnotherIsPressedMeanwhile(t *testing.T) {
+	for _, held := range []fyne.KeyName{fyne.KeyReturn, fyne.KeyEnter, fyne.KeyR} {
+		for _, other := range []fyne.KeyName{
+			desktop.KeyShiftLeft, desktop.KeyControlRight, fyne.KeySpace, fyne.KeyJ,
+			fyne.KeyUnknown, // F13 and all that has no name in Fyne
+		} {
+			st, _ := newStageWithRules(t)
+			st.show(grantable(execItem(1, "one"), execItem(2, "two"), execItem(3, "three")))
+			st.hold(held, ctrl)
+			st.until("the decision", func() bool { return len(st.desk.intents()) == 1 })
+			first := st.desk.intents()[0]
+			st.pass(time.Second)
+			st.window.keys.down(&fyne.KeyEvent{Name: other})
+			st.repeat(held, ctrl)
+			st.repeat(held, ctrlShift)
+			st.window.keys.up(&fyne.KeyEvent{Name: other})
+			st.repeat(held, ctrl)
+			st.repeat(held, ctrlShift)
+			st.decided(first)
+		}
+	}
+}
+
+func TestAKeyThatTheDriverDoesNotKnowToRepeatDecidesOnceOnly(t *testing.T) {
+	st := newStage(t)
+	st.show(waitingItems(execItem(1, "one"), execItem(2, "two")))
+	for range 3 { // it comes as a press each time
+		st.hold(fyne.KeyReturn, ctrl)
+		st.pass(time.Second)
+	}
+	st.decided("approve 1 digest1 by operator")
+}
+
+func TestAKeyWithoutALatinLetterDecidesOncePerPress(t *testing.T) {
+	st := newStage(t)
+	st.show(waitingItems(execItem(1, "one"), execItem(2, "two"), execItem(3, "three")))
+	// On a Cyrillic keyboard, R has no name when it goes down.
+	cyrillic := &fyne.KeyEvent{Physical: fyne.HardwareKey{ScanCode: 27}}
+	other := &fyne.KeyEvent{Physical: fyne.HardwareKey{ScanCode: 191}}
+	st.window.keys.down(cyrillic)
+	st.repeat(fyne.KeyR, ctrl)
+	st.did("release 1")
+	st.put(waitingItems(execItem(2, "two"), execItem(3, "three")))
+	st.pass(time.Second)
+	st.window.keys.down(other)
+	st.repeat(fyne.KeyR, ctrl)
+	st.decided("release 1")
+	st.window.keys.up(cyrillic)
+	st.window.keys.down(cyrillic)
+	st.repeat(fyne.KeyR, ctrl)
+	st.did("release 2")
+}
+
+func TestAKeyHeldWhileTheFocusIsElsewhereDecidesNothing(t *testing.T) {
+	st := newStage(t)
+	st.show(waitingItems(execItem(1, "one"), execItem(2, "two")))
+	st.hold(fyne.KeyReturn, ctrl)
+	st.until("the next item", func() bool { return st.window.queue.selected == 2 })
+	st.focus(false)
+	st.window.keys.up(&fyne.KeyEvent{Name: fyne.KeyReturn}) // said by the driver, of every key
+	st.focus(true)
+	st.pass(time.Second)
+	st.hold(fyne.KeyReturn, ctrl) // a repeat, which the driver takes for a press
+	st.window.keys.down(&fyne.KeyEvent{Name: desktop.KeyControlLeft})
+	st.pass(time.Minute)
+	st.repeat(fyne.KeyReturn, ctrl)
+	st.decided("approve 1 digest1 by operator")
+	st.window.keys.up(&fyne.KeyEvent{Name: fyne.KeyReturn})
+	st.press(fyne.KeyReturn, ctrl)
+	st.did("approve 2 digest2 by operator")
+}
+
+func TestAfterTheFocusCameTheFirstPressOfControlAndAKeyDecides(t *testing.T) {
+	for name, first := range map[string]func(*stage){
+		"Control was pressed here":             func(st *stage) { st.window.keys.down(&fyne.KeyEvent{Name: controlKeys()[0]}) },
+		"a held key would have spoken by then": func(st *stage) { st.pass(longestDelay) },
+	} {
+		st := newStage(t)
+		st.show(waitingItems(execItem(1, "one")))
+		st.focus(false)
+		st.focus(true)
+		st.pass(readingTime)
+		first(st)
+		st.press(fyne.KeyReturn, ctrl)
+		t.Log(name)
+		st.did("approve 1 digest1 by operator")
+	}
+}
+
+// focus is what the driver tells of the window's input focus.
+func (st *stage) focus(here bool) {
+	life := st.App.Lifecycle().(interface {
+		OnEnteredForeground() func()
+		OnExitedForeground() func()
+	})
+	if here {
+		life.OnEnteredForeground()()
+	} else {
+		life.OnExitedForeground()()
+	}
+}
+
+func TestAKeyHeldAsADialogOpensOrClosesDecidesNothingMore(t *testing.T) {
+	st := newStage(t)
+	st.show(waitingItems(execItem(1, "one"), execItem(2, "two")))
+	st.press(fyne.KeyD, ctrl)
+	st.hold(fyne.KeyReturn, ctrl)
+	st.did(`decline 1 digest1 "" by operator`)
+	st.until("the next item", func() bool { return st.window.queue.selected == 2 })
+	st.pass(time.Second)
+	st.window.keys.down(&fyne.KeyEvent{Name: desktop.KeyShiftLeft})
+	st.repeat(fyne.KeyReturn, ctrl)
+	st.hold(fyne.KeyD, ctrl)
+	if !st.window.sheets.open() {
+		t.Fatal("Ctrl+D opened nothing")
+	}
+	st.repeat(fyne.KeyReturn, ctrl) // still held, from the first dialog
+	st.decided(`decline 1 digest1 "" by operator`)
+	if !st.window.sheets.open() {
+		t.Error("a held key answered the dialog")
+	}
+}
+
+func TestTheFieldsAndListsTellTheDispatcherWhenAKeyIsLetGo(t *testing.T) {
+	st := newStage(t)
+	st.show(waitingItems(execItem(1, "one"), execItem(2, "two")))
+	e := &fyne.KeyEvent{Name: fyne.KeyReturn}
+	for _, w := range []desktop.Keyable{newField(st.window.keys, "", 1), &rowList{keys: st.window.keys}} {
+		w.KeyDown(e)
+		w.KeyUp(e)
+		if len(st.window.keys.held) > 0 {
+			t.Errorf("after %T has let go: %v are held", w, st.window.keys.held)
+		}
+	}
+}
+
+func TestTheMouseDecidesWhileAKeyIsHeld(t *testing.T) {
+	st := newStage(t)
+	st.show(waitingItems(execItem(1, "one"), execItem(2, "two")))
+	st.hold(fyne.KeyReturn, ctrl)
+	st.until("the next item", func() bool { return st.window.queue.selected == 2 })
+	st.pass(time.Second)
+	st.wgIdle()
+	test.Tap(st.window.queue.detail.approve)
+	st.did("approve 2 digest2 by operator")
 }
 
 func TestNothingIsDecidedWhileAFieldHasTheFocus(t *testing.T) {

@@ -42,8 +42,12 @@ func (l *rowList) KeyDown(e *fyne.KeyEvent) {
 	}
 }
 
-// KeyUp does nothing.
-func (l *rowList) KeyUp(*fyne.KeyEvent) {}
+// KeyUp tells the dispatcher that a key was let go.
+func (l *rowList) KeyUp(e *fyne.KeyEvent) {
+	if l.keys != nil {
+		l.keys.up(e)
+	}
+}
 
 // fill is a rectangle in a theme colour that follows the theme.
 type fill struct {

@@ -149,8 +149,14 @@ func (st *stage) show(change func(*worker.Snapshot)) {
 	st.pass(time.Second)
 }
 
-// press presses keys as a person does: down, then what the driver makes of it.
+// press presses keys as a person does: down, what the driver makes of it, and up.
 func (st *stage) press(name fyne.KeyName, mod fyne.KeyModifier) {
+	st.hold(name, mod)
+	st.window.keys.up(&fyne.KeyEvent{Name: name})
+}
+
+// hold presses keys and does not let go.
+func (st *stage) hold(name fyne.KeyName, mod fyne.KeyModifier) {
 	st.window.keys.down(&fyne.KeyEvent{Name: name})
 	st.repeat(name, mod)
 }

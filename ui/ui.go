@@ -328,9 +328,13 @@ func (u *UI) watchFocus() {
 	life := u.App.Lifecycle()
 	life.SetOnEnteredForeground(func() {
 		u.watched.Store(u.visible.Load())
+		u.window.keys.enter()
 		u.window.shown()
 	})
-	life.SetOnExitedForeground(func() { u.watched.Store(false) })
+	life.SetOnExitedForeground(func() {
+		u.watched.Store(false)
+		u.window.keys.leave()
+	})
 }
 
 // hide closes the window; the program goes on.

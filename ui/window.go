@@ -45,7 +45,7 @@ type window struct {
 func newWindow(u *UI) *window {
 	w := &window{u: u, win: u.App.NewWindow("Countersign" + u.TitleSuffix)}
 	w.sheets = &sheets{win: w.win}
-	w.keys = newKeys(w.win.Canvas(), w.sheets, w.do)
+	w.keys = newKeys(w.win.Canvas(), w.sheets, u.Now, w.do)
 	w.queue = newQueue(u, w.keys)
 	w.history = newHistory(u, w.keys)
 	w.rules = newRules(u, w.keys)
