@@ -80,9 +80,12 @@ func (f Figures) Breach() error {
 // audit compares what the files, the journal and the harness say of each item.
 func (p *place) audit(ctx context.Context, took time.Duration) (Figures, error) {
 	f := Figures{Seed: p.Seed, Took: took, Items: p.Items, Kills: p.kills, Refused: p.refused, Faults: p.proxy.suffered()}
-	holds, err := p.holds(ctx)
+	holds, chain, err := p.holds(ctx)
 	if err != nil {
 		return f, err
+	}
+	for _, problem := range chain.Problems {
+		f.Untrue = append(f.Untrue, "the journal's chain: "+problem)
 	}
 	for i, id := range p.ids {
 		marks, err := p.marks(i)
@@ -182,18 +185,22 @@ func (f *Figures) countHold(h worker.Hold, name string) {
 	}
 }
 
-// holds reads the journal, newest first, by item.
-func (p *place) holds(ctx context.Context) (map[string][]worker.Hold, error) {
+// holds reads the journal, newest first, by item, and checks that it is whole.
+func (p *place) holds(ctx context.Context) (map[string][]worker.Hold, store.Verification, error) {
 	s, err := store.Open(ctx, filepath.Join(p.data(), "countersign.db"))
 	if err != nil {
-		return nil, err
+		return nil, store.Verification{}, err
 	}
 	defer s.Close()
+	chain, err := s.Verify(ctx, "")
+	if err != nil {
+		return nil, chain, err
+	}
 	all := map[string][]worker.Hold{}
 	for before := worker.HoldID(0); ; {
 		page, err := s.Find(ctx, worker.HistoryQuery{Before: before, Limit: 500})
 		if err != nil || len(page) == 0 {
-			return all, err
+			return all, chain, err
 		}
 		for _, h := range page {
 			all[h.Item.ID] = append(all[h.Item.ID], h)
