@@ -41,11 +41,11 @@ func (q *queue) do(a action) {
 		q.decline()
 	case doRelease:
 		if v, ok := q.decidable(q.detail.release); ok {
-			q.u.intent(func() error { return q.u.Desk.Release(v.ID) }, func() { q.moveOn(v.ID) })
+			q.answer(v, func() error { return q.u.Desk.Release(v.ID) }, func() { q.moveOn(v.ID) })
 		}
 	case doStop:
 		if v, ok := q.decidable(q.detail.stop); ok {
-			q.u.intent(func() error { return q.u.Desk.Stop(v.ID) }, nil)
+			q.answer(v, func() error { return q.u.Desk.Stop(v.ID) }, nil)
 		}
 	default:
 		if q.foldView.root.Visible() {
@@ -57,10 +57,38 @@ func (q *queue) do(a action) {
 }
 
 // decidable returns the item in the detail if the button allows its action and
-// the operator can have read it.
+// the operator can have read it. Where they cannot have, it is said.
 func (q *queue) decidable(b *button) (worker.View, bool) {
-	v := q.detail.view
-	return v, v.ID != 0 && !b.disabled && !b.Hidden && q.detail.lookedAt()
+	d := q.detail
+	v := d.view
+	waits := d.section == waiting && v.Decision == worker.Undecided && !d.ready // it is being read
+	if v.ID == 0 || b.Hidden || b.disabled && !waits {
+		return v, false
+	}
+	if waits || !d.lookedAt() {
+		d.tooEarly()
+		return v, false
+	}
+	return v, true
+}
+
+// answer sends an answer to an item. While one is on its way no other is sent: a
+// key that was pressed twice would only be told that the item is decided. What the
+// engines refuse names the item, since the next one may be in view by then.
+func (q *queue) answer(v worker.View, send func() error, done func()) {
+	if q.answering[v.ID] {
+		return
+	}
+	q.answering[v.ID] = true
+	q.u.ask(send, func(err error) {
+		delete(q.answering, v.ID)
+		switch {
+		case err != nil:
+			q.u.window.say(sentence(itemName(v.Hold) + ": " + safetext.Clip(err.Error(), 1000)))
+		case done != nil:
+			done()
+		}
+	})
 }
 
 // approver is who approves what is in the detail, and what of it they have not
@@ -80,7 +108,7 @@ func (q *queue) approve() {
 		q.approveMarked()
 	default:
 		by := q.approver()
-		q.u.intent(func() error { return q.u.Desk.Approve(v.ID, v.Digest, by) }, func() { q.moveOn(v.ID) })
+		q.answer(v, func() error { return q.u.Desk.Approve(v.ID, v.Digest, by) }, func() { q.moveOn(v.ID) })
 	}
 }
 
@@ -94,7 +122,7 @@ func (q *queue) approveSession() {
 		return
 	}
 	by := q.approver()
-	q.u.intent(func() error { return q.u.Desk.ApproveForSession(v.ID, v.Digest, by) }, func() { q.moveOn(v.ID) })
+	q.answer(v, func() error { return q.u.Desk.ApproveForSession(v.ID, v.Digest, by) }, func() { q.moveOn(v.ID) })
 }
 
 func (q *queue) allowReads() {
@@ -103,7 +131,7 @@ func (q *queue) allowReads() {
 		return
 	}
 	by, dir := q.approver(), readsUnder(q.detail.reading.task.Kind, q.detail.reading.task.Path)
-	q.u.intent(func() error { return q.u.Desk.AllowReads(v.ID, v.Digest, dir, readsAllowed, by) },
+	q.answer(v, func() error { return q.u.Desk.AllowReads(v.ID, v.Digest, dir, readsAllowed, by) },
 		func() { q.moveOn(v.ID) })
 }
 
@@ -135,7 +163,7 @@ func (q *queue) decline() {
 	}
 	w := q.u.window
 	w.sheets.askWords(w.keys, itemName(v.Hold), func(words string) {
-		q.u.intent(func() error { return q.u.Desk.Decline(v.ID, v.Digest, words, byOperator) },
+		q.answer(v, func() error { return q.u.Desk.Decline(v.ID, v.Digest, words, byOperator) },
 			func() { q.moveOn(v.ID) })
 	})
 }

@@ -23,6 +23,9 @@ import (
 // the item before, from deciding.
 const readingTime = 500 * time.Millisecond
 
+// earlyShown is for how long it is said that a decision came too early.
+const earlyShown = 2 * time.Second
+
 // detail shows one item whole: what is asked, with all that belongs to it, what
 // has happened, and what it printed. The queue's has buttons, the history's not.
 type detail struct {
@@ -43,9 +46,11 @@ type detail struct {
 	sheet           *sheet
 	panes           *panes
 	*answerRow
-	decides bool // something can be decided here
-	marks   func() (all int, thisToo bool)
-	page    *fyne.Container // all of it
+	early      *fyne.Container // says that a decision came too early
+	earlyUntil time.Time
+	decides    bool // something can be decided here
+	marks      func() (all int, thisToo bool)
+	page       *fyne.Container // all of it
 
 	view      worker.View // what is shown
 	section   section
@@ -89,7 +94,10 @@ func newDetail(u *UI, k *keys, onScreen func() bool, do func(action)) *detail {
 	d.ended = container.NewVScroll(container.New(layout.NewCustomPaddedLayout(0, 0, 2, barRoom),
 		container.NewThemeOverride(d.outcome, dense{NewTheme(), 2, 6, false})))
 	d.ended.Hide()
+	d.early = container.NewStack(newFill(colourNote), widget.NewLabel("A moment: read it first"))
+	d.early.Hide()
 	d.sheet = &sheet{head: container.NewPadded(head), panes: d.panes, buttons: d.box,
+		early: d.early,
 		about: []fyne.CanvasObject{container.NewVScroll(d.changed.box), container.NewVScroll(d.facts.box),
 			container.NewVScroll(d.badges), d.ended}}
 	d.page = container.New(d.sheet, d.sheet.objects()...)
@@ -112,6 +120,9 @@ func (d *detail) show(v worker.View, s section) {
 	other := v.ID != d.view.ID || v.Digest != d.view.Digest || (v.Edited == nil) != (d.view.Edited == nil)
 	another := v.Decision != d.view.Decision || !sameWhy(v.Shown.Explanation, d.view.Shown.Explanation)
 	d.view, d.section = v, s
+	if other || !d.u.Now().Before(d.earlyUntil) {
+		d.early.Hide()
+	}
 	if other {
 		d.stepCount = -1
 		d.read()
@@ -316,6 +327,15 @@ func (d *detail) shownNow() { d.since = d.u.Now() }
 // enough: in an open window that has the input focus.
 func (d *detail) lookedAt() bool {
 	return d.u.watched.Load() && d.onScreen() && d.u.Now().Sub(d.since) >= readingTime
+}
+
+// tooEarly says that a decision came before what it is about can have been read.
+func (d *detail) tooEarly() {
+	d.earlyUntil = d.u.Now().Add(earlyShown)
+	if !d.early.Visible() {
+		d.early.Show()
+		d.page.Refresh()
+	}
 }
 
 // scroll moves through what is asked, then through the reasons, then through the

@@ -345,7 +345,7 @@ func TestARefusedIntentIsSaidInWords(t *testing.T) {
 	st.show(waitingItems(execItem(1, "one")))
 	st.desk.refuse = errors.New("this is not what was shown: look at the item again before deciding")
 	st.press(fyne.KeyReturn, ctrl)
-	st.until("the words", func() bool { return st.shows("This is not what was shown: look at the item again") })
+	st.until("the words", func() bool { return st.shows("Exec #1: this is not what was shown: look at the item again") })
 	if st.window.queue.selected != 1 {
 		t.Error("it went on to another item though nothing was decided")
 	}

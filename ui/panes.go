@@ -120,13 +120,14 @@ type sheet struct {
 	about   []fyne.CanvasObject // each a *container.Scroll
 	panes   *panes
 	buttons fyne.CanvasObject
-	needed  float32 // by what is about the item, as of the last layout
+	early   fyne.CanvasObject // lies above the buttons for a moment
+	needed  float32           // by what is about the item, as of the last layout
 
 	headNeeded float32
 }
 
 func (s *sheet) objects() []fyne.CanvasObject {
-	return append(append([]fyne.CanvasObject{s.head}, s.about...), s.panes.box, s.buttons)
+	return append(append([]fyne.CanvasObject{s.head}, s.about...), s.panes.box, s.buttons, s.early)
 }
 
 func (s *sheet) MinSize([]fyne.CanvasObject) fyne.Size {
@@ -166,6 +167,9 @@ func (s *sheet) Layout(_ []fyne.CanvasObject, size fyne.Size) {
 		room -= h
 	}
 	place(s.panes.box, max(bottom-y, 0))
+	m := s.early.MinSize()
+	s.early.Resize(m)
+	s.early.Move(fyne.NewPos(theme.Padding()*2, bottom-m.Height))
 }
 
 // need is the height of what is about the item.

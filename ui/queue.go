@@ -60,13 +60,14 @@ type queue struct {
 	rows      map[*row]entry // what each row of the list was last given
 	selected  worker.HoldID
 	marked    map[worker.HoldID]string // by digest: what is approved together
+	answering map[worker.HoldID]bool   // an answer to it is on its way
 	offered   bool                     // nobody chose the selected item, and it does not wait
 	settling  bool                     // the list is being told of a selection, not the operator's
 }
 
 func newQueue(u *UI, k *keys) *queue {
 	q := &queue{u: u, summaries: map[worker.HoldID]string{}, rows: map[*row]entry{}, marked: map[worker.HoldID]string{},
-		foldIDs: map[string]worker.HoldID{}, foldView: newFoldView(k)}
+		answering: map[worker.HoldID]bool{}, foldIDs: map[string]worker.HoldID{}, foldView: newFoldView(k)}
 	q.list = &rowList{keys: k}
 	q.list.Length = func() int { return len(q.entries) }
 	q.list.CreateItem = func() fyne.CanvasObject { return newRow() }

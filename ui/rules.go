@@ -280,11 +280,15 @@ func (r *rules) do(a action) {
 	case doDecline:
 		r.revoke()
 	case doMark:
-		if !r.toggle() {
+		if e, ok := r.entry(); ok && e.what == aTry {
 			r.try.nextKind()
+		} else {
+			r.toggle()
 		}
 	case doWhole:
-		r.try.nextConnection()
+		if e, ok := r.entry(); ok && e.what == aTry {
+			r.try.nextConnection()
+		}
 	case doEdit:
 		r.selectEntry(tryEntry)
 		r.u.window.win.Canvas().Focus(r.try.text)

@@ -192,12 +192,11 @@ func (r *rules) tapped(row *ruleRow) {
 	r.enable()
 }
 
-// toggle chooses the shipped rule in view, or not. It reports false where there
-// is none in view.
-func (r *rules) toggle() bool {
+// toggle chooses the shipped rule in view, or not.
+func (r *rules) toggle() {
 	e, ok := r.entry()
 	if !ok || e.what != aShipped {
-		return false
+		return
 	}
 	name := r.known.shipped[e.n].Name
 	if r.chosen[name] {
@@ -207,7 +206,6 @@ func (r *rules) toggle() bool {
 	}
 	r.restructure()
 	r.showSelected()
-	return true
 }
 
 // chosenNames are the rules to be switched on, in the order in which they ship.

@@ -47,7 +47,9 @@ func (r *rules) face(e ruleEntry) ruleFace {
 func (r *rules) ruleFace(info policy.RuleInfo) ruleFace {
 	f := ruleFace{icon: kindIcon(firstOf(info.Kinds)), tone: theme.ColorNamePlaceHolder, name: safetext.Clip(info.Name, 120), rest: ruleLine(info)}
 	c := r.known.count(info.Name)
-	f.right = usedWords(c.Matched)
+	if f.right = usedWords(c.Matched); c.Matched == 0 {
+		f.right = "no use since loaded" // what was before is not counted here
+	}
 	if !c.Last.IsZero() {
 		f.right += " · " + when(c.Last, r.u.Now())
 	}

@@ -42,8 +42,8 @@ func newTester(u *UI, k *keys) *tester {
 	t.text = newField(k, "A command or a path. "+keysOf(doEdit)+" to write here, "+keysOf(doLeave)+" to leave.", 3)
 	t.text.TextStyle.Monospace = true
 	t.text.OnChanged = func(string) { t.ask(typingPause) }
-	t.kind = newButton("", keysOf(doMark), kindIcon(wire.KindExec), func() { t.nextKind() })
-	t.conn = newButton("", keysOf(doWhole), theme.ComputerIcon(), func() { t.nextConnection() })
+	t.kind = newButton("", "", kindIcon(wire.KindExec), func() { t.nextKind() })
+	t.conn = newButton("", "", theme.ComputerIcon(), func() { t.nextConnection() })
 	t.conn.Hide()
 	name := widget.NewLabel("What would happen to…")
 	name.TextStyle.Bold, name.SizeName = true, theme.SizeNameSubHeadingText
@@ -55,12 +55,12 @@ func newTester(u *UI, k *keys) *tester {
 }
 
 func (t *tester) say() {
-	words := map[string]string{wire.KindExec: "A command", wire.KindRead: "Reading a file", wire.KindWrite: "Writing a file", wire.KindList: "Listing a directory"}
+	words := map[string]string{wire.KindExec: "a command", wire.KindRead: "reading a file", wire.KindWrite: "writing a file", wire.KindList: "listing a directory"}
 	kind := triedKinds[t.kindAt]
 	t.kind.icon = kindIcon(kind)
-	t.kind.set(words[kind], true)
+	t.kind.set("Kind: "+words[kind]+" ("+keysOf(doMark)+")", true) // a bare X at the end would look like a way to close it
 	if t.connAt < len(t.conns) {
-		t.conn.set("Connection "+safetext.Clip(t.conns[t.connAt], 40), true)
+		t.conn.set("Connection: "+safetext.Clip(t.conns[t.connAt], 40)+" ("+keysOf(doWhole)+")", true)
 	}
 	if hide := len(t.conns) < 2; t.conn.Hidden != hide {
 		t.conn.Hidden = hide
