@@ -66,9 +66,15 @@ func (h *hold) look(ctx context.Context, why policy.Explanation) Shown {
 	return s
 }
 
-// files are the files that an item names, as they are now.
+// files are the files that an item names, as they are now. Where there are more
+// than can be compared, one that stands for these says so to whoever decides.
 func (e *Engine) files(ctx context.Context, i policy.Item) []execute.Fingerprint {
-	return e.cfg.Runner.Fingerprint(ctx, i.Task, policy.NamedFiles(e.cfg.Runner.Dir(), i))
+	named, more := policy.NamedFiles(e.cfg.Runner.Dir(), i)
+	files := e.cfg.Runner.Fingerprint(ctx, i.Task, named)
+	if more {
+		files = append(files, execute.Fingerprint{Path: "further files", State: "not compared: the command names too many"})
+	}
+	return files
 }
 
 // asShown is what an edit names, each file as it was shown, where it was.

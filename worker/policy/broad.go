@@ -74,6 +74,7 @@ type found struct {
 	text    string
 	words   []loose
 	writes  []loose // targets of redirections
+	named   []loose // what is read beside the words: sources of redirections, values of variables
 	wrapped bool    // any of its words may be the program that runs
 }
 

@@ -293,7 +293,7 @@ func rank(v Verdict) int {
 
 // searched adds what the search for denied commands has to say.
 func (j *judging) searched(s script, parts []Part, commands map[string]int) []Part {
-	all := search(j.item.Command, s, j.r.ctx.Home)
+	all := search(j.item.Command, s, j.r.ctx.Home, j.item.Env)
 	inner := 0
 	for _, f := range all {
 		verdict, rule, reason := j.refused(f)

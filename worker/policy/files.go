@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,48 +10,54 @@ import (
 	"countersign/worker/api/wire"
 )
 
-// maxFiles bounds how many files one command is taken to name.
-const maxFiles = 100
+// maxFiles bounds how many files of one command are compared, and maxLooks how
+// often the disk is asked for them.
+const (
+	maxFiles = 1000
+	maxLooks = 20000
+)
 
 // NamedFiles returns the regular files that a command names, by their canonical
-// paths, sorted: what is hashed when it is shown and compared before it runs
-// (APPROVALS.md, "The traps"). What these files load is not among them. root is
-// the canonical work directory.
-func NamedFiles(root string, i Item) []string {
+// paths: what is hashed when it is shown and compared before it runs
+// (APPROVALS.md, "The traps"). What these files load is not among them. Those that
+// may run come before those that are only looked at. root is the canonical work
+// directory. more says that there are or may be others, which are not compared.
+func NamedFiles(root string, i Item) (files []string, more bool) {
 	if i.Kind != wire.KindExec {
-		return nil
-	}
-	dirs := []string{root}
-	if cwd := strings.TrimLeft(filepath.ToSlash(i.Cwd), "/"); cwd != "" {
-		if dir, err := resolve(root, cwd); err == nil {
-			dirs[0] = dir
-		}
+		return nil, false
 	}
 	home, _ := os.UserHomeDir()
 	understood := understand(i.Command)
-	if understood.why == "" && onlyLooks(understood.parts) {
-		return nil
+	if understood.why == "" && len(i.Env) == 0 && onlyLooks(understood.parts) {
+		return nil, false
 	}
-	all := search(i.Command, understood, home)
-	for _, f := range all { // each may run where any cd leads
-		if len(f.words) == 2 && f.words[0].text == "cd" && len(dirs) < 8 {
-			if dir, err := resolve(dirs[len(dirs)-1], f.words[1].text); err == nil {
-				dirs = append(dirs, dir)
-			}
+	start := root
+	if cwd := strings.TrimLeft(filepath.ToSlash(i.Cwd), "/"); cwd != "" {
+		if dir, err := resolve(root, cwd); err == nil {
+			start = dir
 		}
 	}
-	c := collector{seen: map[string]bool{}}
-	for _, f := range all {
-		for _, w := range f.words {
-			_, after, _ := strings.Cut(w.text, "=")
-			for _, dir := range dirs {
-				c.add(dir, w.text)
-				c.add(dir, after)
+	all := search(i.Command, understood, home, i.Env)
+	c := collector{seen: map[string]bool{}, looks: maxLooks}
+	c.dirs = []string{start}
+	c.wander(all, found.leads)
+	c.looks = maxLooks / 4
+	c.wander(all, found.all)
+	c.looks = maxLooks
+	for _, data := range []bool{false, true} {
+		from := len(c.files)
+		for _, f := range all {
+			if !data {
+				c.words(f.named)
+			}
+			if f.looks() == data {
+				c.words(f.words)
+				c.words(f.writes)
 			}
 		}
+		slices.Sort(c.files[from:])
 	}
-	slices.Sort(c.files)
-	return slices.Compact(c.files)
+	return c.files, c.more || c.looks <= 0
 }
 
 // looking are programs to which a file is nothing but data, whatever it says. A
@@ -67,20 +74,99 @@ func onlyLooks(parts []part) bool {
 	return len(parts) > 0
 }
 
+func (f found) looks() bool {
+	return !f.wrapped && len(f.words) > 0 && slices.Contains(looking, f.words[0].text)
+}
+
+// all are all the words of a command that may be paths.
+func (f found) all() []loose { return slices.Concat(f.words, f.named) }
+
+// collector finds the files that words name.
 type collector struct {
+	dirs  []string // that the command may be in
 	files []string
-	seen  map[string]bool // directories and words that were looked at
+	seen  map[string]bool // directories and words, and files
+	looks int             // how often the disk may still be asked
+	more  bool            // something was left out
+}
+
+// maxDirs bounds how many directories a command is taken to be in.
+const maxDirs = 16
+
+// wander adds the directories that words lead to, from any that are there.
+func (c *collector) wander(all []found, words func(found) []loose) {
+	for from := 0; from < len(c.dirs); from++ {
+		dir := c.dirs[from]
+		for _, f := range all {
+			for _, w := range words(f) {
+				for _, text := range c.texts(dir, w) {
+					if to := c.look(dir, text); to.isDir && !slices.Contains(c.dirs, to.path) {
+						if len(c.dirs) == maxDirs {
+							return
+						}
+						c.dirs = append(c.dirs, to.path)
+					}
+				}
+			}
+		}
+	}
+}
+
+// words adds the files that words name.
+func (c *collector) words(words []loose) {
+	for _, w := range words {
+		for _, dir := range c.dirs {
+			for _, text := range c.texts(dir, w) {
+				c.add(dir, text)
+			}
+		}
+	}
 }
 
 func (c *collector) add(dir, word string) {
 	key := dir + "\x00" + word
-	if word == "" || c.seen[key] || len(c.seen) > 100*maxFiles || len(c.files) == maxFiles {
+	if c.seen[key] {
 		return
 	}
 	c.seen[key] = true
-	if file := regular(dir, word); file != "" {
-		c.files = append(c.files, file)
+	to := c.look(dir, word)
+	switch {
+	case !to.isFile || c.seen[to.path]:
+	case len(c.files) == maxFiles:
+		c.more = true
+	default:
+		c.seen[to.path] = true
+		c.files = append(c.files, to.path)
 	}
+}
+
+// spot is what is where a path leads.
+type spot struct {
+	path          string
+	isDir, isFile bool
+}
+
+// look asks the disk what is where a word leads.
+func (c *collector) look(dir, word string) spot {
+	if word == "" || len(word) > maxPath || c.looks <= 0 {
+		return spot{}
+	}
+	c.looks--
+	at, err := resolve(dir, word)
+	if errors.Is(err, errProc) {
+		// The directory of the process that will follow it is this one.
+		if _, rest, ok := strings.Cut(at, "/cwd/"); ok {
+			at, err = resolve(dir, rest)
+		}
+	}
+	if err != nil {
+		return spot{}
+	}
+	info, err := os.Lstat(at)
+	if err != nil {
+		return spot{}
+	}
+	return spot{at, info.IsDir(), info.Mode().IsRegular()}
 }
 
 // regular returns where a word leads if that is a regular file.

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,9 +15,76 @@ const (
 	maxBraced = 1024
 )
 
+// Bounds of what variables are taken to be: how many are noted, how many values
+// one may have and how long they may be, and how many words are made with them.
+const (
+	maxVars   = 100
+	maxValues = 4
+	maxValue  = 4096
+	maxFields = 8
+	maxMade   = 20000
+)
+
 // word returns what a word may be when it runs: what is not known of it is left
-// out, which is what an unset variable does.
+// out, which is what an unset variable does. Where the text has values for a
+// variable, the word is also made with each of these.
 func (f *finder) word(w *syntax.Word) []loose {
+	f.pick, f.most = 0, 0
+	out := f.wordAs(w)
+	for f.pick = 1; f.pick <= f.most && f.made < maxMade; f.pick++ {
+		for _, l := range f.wordAs(w) {
+			out = append(out, l)
+			if fields := strings.Fields(l.text); len(fields) > 1 { // unquoted, it is several
+				for _, text := range fields[:min(len(fields), maxFields)] {
+					out = append(out, loose{text, l.glob})
+				}
+			}
+		}
+		f.made++
+	}
+	f.pick = 0
+	return out
+}
+
+// set notes a value that a variable may have.
+func (f *finder) set(name, value string) {
+	had := f.vars[name]
+	if len(value) <= maxValue && len(had) < maxValues && (had != nil || len(f.vars) < maxVars) && !slices.Contains(had, value) {
+		f.vars[name] = append(had, value)
+	}
+}
+
+// assignments notes what the variables of a text may be.
+func (f *finder) assignments(file *syntax.File) {
+	assign := func(a *syntax.Assign) {
+		if a.Name != nil && a.Value != nil {
+			for _, w := range f.word(a.Value) {
+				f.set(a.Name.Value, w.text)
+			}
+		}
+	}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CallExpr:
+			for _, a := range n.Assigns {
+				assign(a)
+			}
+		case *syntax.DeclClause:
+			for _, a := range n.Args {
+				assign(a)
+			}
+		case *syntax.WordIter:
+			for _, item := range n.Items {
+				for _, w := range f.word(item) {
+					f.set(n.Name.Value, w.text)
+				}
+			}
+		}
+		return true
+	})
+}
+
+func (f *finder) wordAs(w *syntax.Word) []loose {
 	var b strings.Builder
 	glob, braces := false, false
 	for i, wp := range w.Parts {
@@ -60,16 +128,46 @@ func (f *finder) wordPart(b *strings.Builder, wp syntax.WordPart, first bool, gl
 		}
 	case *syntax.ParamExp:
 		f.param(b, wp, glob, braces)
+	case *syntax.CmdSubst:
+		if b.Len() == 0 && isPwd(wp) {
+			b.WriteString(".")
+		}
 	case *syntax.ExtGlob:
 		*glob = true
 		b.WriteString("*")
 	}
 }
 
-// param adds what a variable is likely to be: HOME, or its default.
+func isPwd(c *syntax.CmdSubst) bool {
+	if len(c.Stmts) != 1 {
+		return false
+	}
+	call, ok := c.Stmts[0].Cmd.(*syntax.CallExpr)
+	return ok && len(call.Args) == 1 && call.Args[0].Lit() == "pwd"
+}
+
+// param adds what a variable is likely to be: HOME, the directory, one of the
+// values that the text gives it, or its default.
 func (f *finder) param(b *strings.Builder, p *syntax.ParamExp, glob, braces *bool) {
-	if p.Param != nil && p.Param.Value == "HOME" {
+	name := ""
+	if p.Param != nil {
+		name = p.Param.Value
+	}
+	values := f.vars[name]
+	f.most = max(f.most, len(values))
+	switch {
+	case f.pick > 0 && len(values) > 0:
+		value := values[min(f.pick, len(values))-1]
+		*glob = *glob || strings.ContainsAny(value, "*?[")
+		if b.Len() < maxParsed {
+			b.WriteString(value)
+		}
+		return
+	case name == "HOME":
 		b.WriteString(f.home)
+		return
+	case name == "PWD" && b.Len() == 0:
+		b.WriteString(".")
 		return
 	}
 	if p.Exp == nil || p.Exp.Word == nil {

@@ -39,7 +39,7 @@ func Risks(t execute.Task) []Risk {
 	m := marker{}
 	switch t.Kind {
 	case wire.KindExec:
-		m.command(t.Command)
+		m.command(t.Command, t.Env)
 	case wire.KindRead, wire.KindWrite, wire.KindList:
 		m.path(t.Path, t.Kind == wire.KindWrite)
 	}
@@ -57,13 +57,13 @@ func (m *marker) mark(mark Mark, format string, args ...any) {
 	m.risks = append(m.risks, Risk{mark, fmt.Sprintf(format, args...)})
 }
 
-func (m *marker) command(command string) {
+func (m *marker) command(command string, env map[string]string) {
 	s := understand(command)
 	if s.why != "" {
 		m.mark(MarkHidden, "%s", s.why)
 	}
 	home, _ := os.UserHomeDir()
-	all := search(command, s, home)
+	all := search(command, s, home, env)
 	downloads := false
 	for _, f := range all {
 		for _, w := range f.writes {

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -12,9 +14,10 @@ const searchBudget = 1 << 20
 
 // search finds every command that an item's command has in it, whether it is
 // understood or not: in substitutions, conditions and functions, behind
-// wrappers, in scripts given as words.
-func search(command string, s script, home string) []found {
-	f := finder{home: home, budget: searchBudget, seen: map[string]bool{}}
+// wrappers, in scripts given as words. env is what is added to its environment.
+func search(command string, s script, home string, env map[string]string) []found {
+	f := finder{home: home, budget: searchBudget, seen: map[string]bool{}, vars: map[string][]string{}}
+	f.environment(env)
 	if s.why == "" {
 		for _, p := range s.parts {
 			f.add(foundIn(p))
@@ -49,7 +52,12 @@ func foundIn(p part) found {
 	for _, r := range p.redirs {
 		if r.writes() {
 			out.writes = append(out.writes, loose{text: r.target})
+		} else if r.op == "<" {
+			out.named = append(out.named, loose{text: r.target})
 		}
+	}
+	for _, a := range p.assigns {
+		out.named = append(out.named, loose{text: a.value})
 	}
 	return out
 }
@@ -59,7 +67,21 @@ type finder struct {
 	found  []found
 	queue  []string
 	seen   map[string]bool
+	vars   map[string][]string // what variables may be, as far as the text says
+	pick   int                 // which of these a word is made with; 0 for none of them
+	most   int                 // how many there are for a variable in it
+	made   int                 // how many words were made with values
 	budget int
+}
+
+// environment notes what is added to the environment: values that may be used,
+// name files, or be commands themselves.
+func (f *finder) environment(env map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		f.set(name, env[name])
+		f.later(env[name])
+		f.found = append(f.found, found{named: []loose{{text: env[name]}}})
+	}
 }
 
 // text searches a text in both dialects, or as well as can be.
@@ -99,6 +121,7 @@ var prefixes = setOf("! if then else elif while until do time coproc { [[")
 
 // file collects the commands of a parsed text.
 func (f *finder) file(src string, file *syntax.File) {
+	f.assignments(file)
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.Stmt:
@@ -120,18 +143,26 @@ func (f *finder) file(src string, file *syntax.File) {
 
 func (f *finder) call(src string, n *syntax.CallExpr) {
 	c := found{text: cutText(src, n)}
-	for _, w := range n.Args {
-		c.words = append(c.words, f.word(w)...)
-	}
-	if len(c.words) > 0 {
-		f.add(c)
+	for i, arg := range n.Args {
+		words := f.word(arg)
+		c.words = append(c.words, words...)
+		if i == 0 && (f.most > 0 || words[0].text == "" && arg.Lit() == "") {
+			c.wrapped = true // it may be nothing, and the next the program
+		}
 	}
 	for _, a := range n.Assigns {
 		if a.Value != nil {
 			for _, w := range f.word(a.Value) {
+				c.named = append(c.named, w)
 				f.later(w.text)
 			}
 		}
+	}
+	switch {
+	case len(c.words) > 0:
+		f.add(c)
+	case len(c.named) > 0:
+		f.found = append(f.found, c)
 	}
 }
 
@@ -147,14 +178,17 @@ func (f *finder) stmt(src string, s *syntax.Stmt) {
 			}
 		case r.Op == syntax.WordHdoc:
 			for _, w := range f.word(r.Word) {
+				c.named = append(c.named, w)
 				f.now(w.text)
 			}
-		case r.Op != syntax.RdrIn && r.Op != syntax.DplIn && r.Word != nil:
+		case r.Op == syntax.RdrIn:
+			c.named = append(c.named, f.word(r.Word)...)
+		case r.Op != syntax.DplIn && r.Word != nil:
 			c.text = cutText(src, s)
 			c.writes = append(c.writes, f.word(r.Word)...)
 		}
 	}
-	if len(c.writes) > 0 {
+	if len(c.writes)+len(c.named) > 0 {
 		f.found = append(f.found, c)
 	}
 }
