@@ -147,6 +147,15 @@ func (h *hold) stillAllowed(ctx context.Context, soFar ...change) error {
 	return h.askAgain(func() { h.wasAccepted = h.wasAccepted || len(soFar) > 0 })
 }
 
+// isDoubted reports whether rules or grants changed while the hold was in line.
+func (h *hold) isDoubted() bool {
+	h.e.mu.Lock()
+	defer h.e.mu.Unlock()
+	was := h.doubted
+	h.doubted = false
+	return was
+}
+
 func undecide(f *Facts) { f.Decision, f.DecidedBy, f.Words = Undecided, "", "" }
 
 // askAgain has the operator decide anew. A stop that came meanwhile is carried
@@ -170,11 +179,13 @@ func (h *hold) askAgain(mark func()) error {
 }
 
 // Rejudge judges what waits for a person once more, after a grant was given or
-// other rules came into force. What changed since it was shown stays theirs.
+// other rules came into force, and has what is in line judged before it is
+// accepted. What changed since it was shown stays theirs.
 func (e *Engine) Rejudge() {
 	items := map[*hold]policy.Item{}
 	e.mu.Lock()
 	for _, h := range e.holds {
+		h.doubted = h.phase == phaseInLine
 		if h.awaitsAnswer() && !h.changed {
 			items[h] = h.asked()
 		}

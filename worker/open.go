@@ -66,6 +66,7 @@ type hold struct {
 	claimed     int // the how manieth claim
 	answered    bool
 	approved    []execute.Fingerprint // the files that it names, as an operator approved them
+	doubted     bool                  // rules or grants changed since it was decided
 	changed     bool                  // since it was shown: the operator's alone to decide
 	wasAccepted bool                  // and did not start: it cannot be let go any more
 	openedAt    time.Duration         // Boot

@@ -163,8 +163,10 @@ func (h *hold) waitTurn(ctx context.Context) error {
 // ours and has not started, and so does errChangedWork; errAskedAgain, that it is to be
 // decided on once more; every other error, that all is said and written.
 func (h *hold) run(ctx context.Context) error {
-	if err := h.stillAllowed(ctx); err != nil {
-		return err
+	if h.isDoubted() { // else it is judged once more after the accept: better before than after
+		if err := h.stillAllowed(ctx); err != nil {
+			return err
+		}
 	}
 	if err := h.accept(ctx); err != nil {
 		return err

@@ -200,6 +200,7 @@ func (d *Desk) Grants() []policy.Grant {
 
 // Revoke ends a grant at once. It waits for the disk.
 func (d *Desk) Revoke(grant string) error {
+	defer d.Rejudge()
 	for _, e := range d.engines {
 		if g := e.cfg.Policy.Grants(); g != nil {
 			return g.Revoke(grant)
