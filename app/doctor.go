@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -242,9 +241,13 @@ func (d *doctor) atWork(c config.Connection) (f finding, has bool) {
 // working says how the running Countersign is with one of its connections.
 func working(v worker.ConnectionView) finding {
 	f := finding{Check: "at work", Grade: isOK, Means: "The running Countersign is connected to the harness."}
-	if v.State != worker.Connected {
+	switch v.State {
+	case worker.Connected:
+	case worker.Connecting:
+		f.Grade, f.Means = isWarning, "The running Countersign has not had an answer of the harness yet; it may just be starting."
+	default:
 		f.Grade = isProblem
-		f.Means = fmt.Sprintf("The running Countersign gets no work here (%s). %s", v.State, cmp.Or(v.Detail, "It has not had an answer yet."))
+		f.Means = fmt.Sprintf("The running Countersign gets no work here (%s). %s", v.State, v.Detail)
 	}
 	return f
 }

@@ -112,7 +112,7 @@ func (d *doctor) unfinished(ctx context.Context) (found []finding) {
 		if len(ids) > 0 {
 			found = append(found, finding{Check: "interrupted", Grade: isWarning,
 				Means: fmt.Sprintf("%s when Countersign ended (%s), and may have run wholly, partly or not at all.", wasOrWere(len(ids)), idList(ids)),
-				Do:    `The next start marks that as Interrupted and never runs it again; "countersign tail ID" prints what was kept of its output.`})
+				Do:    `The next start with its connection marks that as Interrupted and never runs it again; "countersign tail ID" prints what was kept of its output.`})
 		}
 		return errors.Join(err, ended)
 	})

@@ -13,7 +13,7 @@ import (
 	"countersign/worker"
 )
 
-// examined is a doctor of a bench, beside a running Countersign with some connections.
+// doctor is one of a bench, beside a running Countersign with some connections.
 func (b *bench) doctor(running ...worker.ConnectionView) *doctor {
 	d := &doctor{place: b.place, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	if running != nil {
@@ -53,6 +53,12 @@ func TestDoctorLooksAtWhatTheRunningCountersignWorksForThoughTheFileHasItNot(t *
 	d.flagged = &config.Connection{} // then only that one is asked about
 	if found := d.onlyRunning(); len(found) != 0 {
 		t.Errorf("got %+v", found)
+	}
+}
+
+func TestDoctorCallsAConnectionThatIsBeingMadeNoProblem(t *testing.T) {
+	if f := working(worker.ConnectionView{State: worker.Connecting}); f.Grade != isWarning || !strings.Contains(f.Means, "may just be starting") {
+		t.Errorf("got %+v", f)
 	}
 }
 

@@ -700,7 +700,7 @@ func TestEndToEndUnusableStartsAreToldWithNameValueAndExpectation(t *testing.T) 
 		{[]string{"worker", "--harness", "http://127.0.0.1:9", "--workdir", filepath.Dir(l.cfg)}, "contains or lies in"},
 		{[]string{"worker", "--max-held", "3"}, "--max-held: expected together with --harness"},
 		{append(at, "--max-held", "0"), "--max-held = 0: expected a whole number from 1 to"},
-		{append(at, "--max-running", "many"), "--max-running: expected a valid 64 bit int but got \"many\""},
+		{append(at, "--max-running", "many"), "--max-running: \"many\" is given; expected a whole number"},
 		{append(at, "--lease-ms", "1"), "--lease-ms = 1: expected a whole number from 200 to 3600000"},
 		{append(at, "--interval-ms=-5"), "--interval-ms = -5: expected"},
 		{append(at, "--decision-timeout", "0s"), "--decision-timeout = 0s: expected a duration from 1s to 24h"},

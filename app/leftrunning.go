@@ -20,7 +20,7 @@ import (
 const wordWasRunning = "Was running"
 
 // wasRunningWords is what there is to know of such an item.
-const wasRunningWords = "Countersign ended while it ran: it may have run wholly, partly or not at all. The next start marks it " +
+const wasRunningWords = "Countersign ended while it ran: it may have run wholly, partly or not at all. The next start with its connection marks it " +
 	worker.WordInterrupted + "; it is never run again."
 
 // statusNow says an item's accept status as the history has it, for what is held by
