@@ -15,7 +15,7 @@ type Mode string
 const (
 	ModeRules Mode = "rules" // the rules decide, a person where they ask
 	ModeAsk   Mode = "ask"   // allow rules are ignored
-	ModeAll   Mode = "all"   // what would be asked is allowed
+	ModeAll   Mode = "all"   // what would be asked is allowed, but for what may touch our own files
 )
 
 // Book is what decides for one connection: built-in denies, the rules in force,
@@ -86,7 +86,7 @@ func (b *Book) explain(r *Rules, i Item) (e Explanation, grant string) {
 	switch {
 	case b.mode == ModeAsk && e.Verdict == Allow:
 		e.Verdict, e.By, e.Rule, e.rules, e.Reason = Ask, "", "", nil, "every item is asked for"
-	case b.mode == ModeAll && e.Verdict == Ask:
+	case b.mode == ModeAll && e.Verdict == Ask && !e.own:
 		e.Verdict, e.By, e.Rule, e.rules, e.Reason = Allow, "approve all", "", nil, "--approve all is on"
 	}
 	return e, ""

@@ -21,10 +21,18 @@ func (j *judging) exec() []Part {
 	if !j.r.ctx.OtherShell || j.dry {
 		s = understand(j.item.Command)
 	}
+	all := search(j.item.Command, s, j.r.ctx.Home, j.item.Env)
+	j.guardOwn(all)
 	parts, commands := j.parts(s)
-	parts = j.searched(s, parts, commands)
+	parts = j.searched(s, all, parts, commands)
 	if s.why != "" && !slices.ContainsFunc(parts, func(p Part) bool { return p.Verdict != Allow }) {
 		parts = append(parts, Part{Text: j.item.Command, Verdict: Ask, Reason: s.why})
+	}
+	if at := slices.IndexFunc(parts, func(p Part) bool { return p.Verdict == Ask }); at >= 0 {
+		if why := j.mayTouchOwn(s, all); why != "" {
+			p := &parts[at]
+			p.Reason, p.always, p.own = p.Reason+"; "+why, true, true
+		}
 	}
 	return parts
 }
@@ -292,8 +300,7 @@ func rank(v Verdict) int {
 }
 
 // searched adds what the search for denied commands has to say.
-func (j *judging) searched(s script, parts []Part, commands map[string]int) []Part {
-	all := search(j.item.Command, s, j.r.ctx.Home, j.item.Env)
+func (j *judging) searched(s script, all []found, parts []Part, commands map[string]int) []Part {
 	inner := 0
 	for _, f := range all {
 		verdict, rule, reason := j.refused(f)

@@ -29,6 +29,7 @@ type Explanation struct {
 	rules  []string // the names in Rule
 	asked  string   // the ask rules that asked, all of which a grant has to name
 	always bool     // always asked for: neither rule nor grant helps
+	own    bool     // it may touch what is ours: --approve all does not help either
 }
 
 // Part is one part of a command, or the one path of a file item.
@@ -42,6 +43,7 @@ type Part struct {
 
 	rules  []string
 	always bool
+	own    bool // see Explanation
 }
 
 // BuiltIn is who decided where it was neither a rule of the operator's nor they.
@@ -124,6 +126,7 @@ func (e *Explanation) noteAsking() {
 			names = appendNew(names, p.rules...)
 		}
 		e.always = e.always || p.always
+		e.own = e.own || p.own
 	}
 	slices.Sort(names)
 	e.asked = strings.Join(names, "\x00")

@@ -19,6 +19,7 @@ type judging struct {
 	dry      bool // a test in a rule file: neither files nor programs are looked at
 	programs map[string]string
 	reads    map[reading]string // what is wrong with reading
+	own      guard              // of our own files
 }
 
 // pathVerdict is what is said about one path.

@@ -17,13 +17,17 @@ const (
 // pieces returns what of a word may be a path: the word, what may be attached to
 // the letters of options, and what stands between or after = : , and @.
 func pieces(word string) []string {
+	dash := len(word) > 2 && word[0] == '-' && word[1] != '-'
+	if !dash && !strings.ContainsAny(word, "=:,@") {
+		return []string{word}
+	}
 	out := []string{word}
 	add := func(s string) {
 		if s != "" && len(s) <= maxPath && len(out) < maxPieces {
 			out = append(out, s)
 		}
 	}
-	if len(word) > 2 && word[0] == '-' && word[1] != '-' {
+	if dash {
 		for at := 2; at < min(len(word), 10); at++ {
 			add(word[at:])
 		}

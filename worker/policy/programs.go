@@ -56,7 +56,9 @@ func wrapperKind(name string) string {
 
 // writers are programs whose arguments name files that they write or remove.
 var writers = setOf(`tee dd cp mv install ln link rm rmdir unlink shred truncate touch chmod chown chgrp chattr setfacl
-	rsync scp sed gsed perl tar unzip 7z cpio patch ed ex vi vim nvim nano emacs split csplit sqlite3 mkdir mktemp mkfifo mknod wget curl sort git python node ruby`)
+	rsync scp sed gsed perl tar unzip 7z cpio patch ed ex vi vim nvim nano emacs split csplit sqlite3 mkdir mktemp mkfifo mknod wget curl sort git python node ruby
+	gzip gunzip bzip2 bunzip2 xz unxz lzma zstd unzstd lz4 compress uncompress pigz openssl gpg age zip rar bsdtar gtar pax
+	sponge gcc g++ cc clang ld strip objcopy dos2unix unix2dos aria2c ffmpeg rename`)
 
 // runsCode names programs that execute what is in the work directory, or what
 // they are told to: allowing them needs runs-code.
