@@ -59,29 +59,30 @@ type hold struct {
 	acceptedAt time.Duration // Boot at which the successful accept was sent
 
 	// Guarded by e.mu.
-	rec         Hold
-	task        execute.Task // what is to run: given, unless the operator changed it
-	steps       []Entry
-	phase       phase
-	claimed     int // the how manieth claim
-	answered    bool
-	approved    []execute.Fingerprint // the files that it names, as an operator approved them
-	doubted     bool                  // rules or grants changed since it was decided
-	changed     bool                  // since it was shown: the operator's alone to decide
-	wasAccepted bool                  // and did not start: it cannot be let go any more
-	openedAt    time.Duration         // Boot
-	age         time.Duration         // of the item at its claim, by the harness's clock
-	decideBy    time.Duration         // Boot
-	warned      bool
-	leaseFrom   time.Duration // Boot at which the last successful renewal was sent
-	lastBeat    time.Duration // Boot at which the last renewal was tried
-	atRisk      bool
-	toldLapsed  bool
-	triedLapsed bool // since it lapsed, before a claim
-	toldLost    bool
-	reclaimed   bool          // handed out again since it was accepted
-	tried       bool          // delivering was tried
-	attempted   chan struct{} // closed when the delivery attempt under way has ended
+	rec          Hold
+	task         execute.Task // what is to run: given, unless the operator changed it
+	steps        []Entry
+	phase        phase
+	processEnded bool // it is written down yet, but takes no slot any more
+	claimed      int  // the how manieth claim
+	answered     bool
+	approved     []execute.Fingerprint // the files that it names, as an operator approved them
+	doubted      bool                  // rules or grants changed since it was decided
+	changed      bool                  // since it was shown: the operator's alone to decide
+	wasAccepted  bool                  // and did not start: it cannot be let go any more
+	openedAt     time.Duration         // Boot
+	age          time.Duration         // of the item at its claim, by the harness's clock
+	decideBy     time.Duration         // Boot
+	warned       bool
+	leaseFrom    time.Duration // Boot at which the last successful renewal was sent
+	lastBeat     time.Duration // Boot at which the last renewal was tried
+	atRisk       bool
+	toldLapsed   bool
+	triedLapsed  bool // since it lapsed, before a claim
+	toldLost     bool
+	reclaimed    bool          // handed out again since it was accepted
+	tried        bool          // delivering was tried
+	attempted    chan struct{} // closed when the delivery attempt under way has ended
 }
 
 // recordOf is the record of a hold of an item that was just claimed.

@@ -216,7 +216,12 @@ func (h *hold) execute() execute.Outcome {
 	if h.runCtx.Err() != nil {
 		return h.unstarted(context.Cause(h.runCtx).Error() + " before it started; nothing ran")
 	}
-	return h.toldOfEdit(e.cfg.Runner.Run(h.runCtx, h.task, h.rec.OutputPath))
+	o := h.toldOfEdit(e.cfg.Runner.Run(h.runCtx, h.task, h.rec.OutputPath))
+	e.mu.Lock()
+	h.processEnded = true
+	e.signal()
+	e.mu.Unlock()
+	return o
 }
 
 // finish makes the outcome durable, and with it that it is to be delivered, and

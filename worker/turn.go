@@ -19,7 +19,7 @@ func (e *Engine) mayStart(h *hold) bool {
 
 func (e *Engine) slotsTaken() (n int) {
 	for _, h := range e.holds {
-		if h.phase.inSlot() {
+		if h.phase.inSlot() && !h.processEnded {
 			n++
 		}
 	}
