@@ -158,6 +158,54 @@ func TestEndToEndTheWindowAndTheTray(t *testing.T) {
 	o.picture("history")
 }
 
+func TestEndToEndAHeldKeyDecidesOnce(t *testing.T) {
+	binary(t)
+	o := startOffice(t)
+	window := o.window("Countersign")
+	for _, session := range []string{"sess_a", "sess_b", "sess_c", "sess_d"} {
+		o.untilPs(o.enqueue(session, "echo "+session))
+	}
+	undecided := func() int { return strings.Count(o.ps(), `"decision":"undecided"`) }
+	key := func(args ...string) {
+		t.Helper()
+		if _, err := o.xdotool(args...); err != nil {
+			t.Fatalf("xdotool %v: %v", args, err)
+		}
+	}
+	key("windowfocus", "--sync", window)
+	key("keydown", "ctrl")
+	t.Cleanup(func() { o.xdotool("keyup", "Return", "keyup", "ctrl") })
+	o.until("the first item is approved", func() bool { // not before it was in view long enough
+		key("keyup", "Return")
+		key("keydown", "Return")
+		return undecided() < 4
+	})
+	// Return stays down and repeats. That it decides nothing has no sign to wait
+	// for; the item shown would long have been in view.
+	held := func(what string) {
+		t.Helper()
+		time.Sleep(1500 * time.Millisecond)
+		if n := undecided(); n != 3 {
+			t.Fatalf("%d items wait, want 3: Ctrl+Return, still held, approved another when %s", n, what)
+		}
+	}
+	held("nothing else was pressed")
+	key("key", "Shift_L")
+	held("Shift was touched")
+	o.unmap(window)
+	o.mapped(window)
+	key("windowfocus", "--sync", window)
+	held("the focus went and came back")
+	key("key", "F13")
+	held("F13 was touched")
+
+	o.until("a press of its own approves", func() bool {
+		key("keyup", "Return", "keyup", "ctrl")
+		key("key", "ctrl+Return")
+		return undecided() < 3
+	})
+}
+
 func TestEndToEndPauseInTheTrayStopsClaiming(t *testing.T) {
 	binary(t)
 	o := startOffice(t)

@@ -245,18 +245,13 @@ func (p *presses) fresh(name fyne.KeyName, mod fyne.KeyModifier) bool {
 	return mod == 0 || p.settled
 }
 
-// enter notes that the window has got the focus. Keys may be held that went down
-// elsewhere, and will speak up before longestDelay is over.
+// enter notes that the window has got the focus. What was held before counts no
+// more: as the focus went, the driver said that every key went up, whether it did
+// or not. Keys may be held that went down elsewhere; what repeats will speak up
+// before longestDelay is over.
 func (p *presses) enter() {
-	p.leave()
-	p.entered = p.now()
-}
-
-// leave notes that the window has lost the focus, and hears of keys no more: the
-// driver then says that all of them went up, whether they did or not.
-func (p *presses) leave() {
 	clear(p.held)
-	p.last, p.control = nil, false
+	p.last, p.control, p.entered = nil, false, p.now()
 }
 
 // physical is what stays the same from a key's going down until it goes up,

@@ -177,6 +177,14 @@ func TestAHeldKeyDecidesNothingAlthoughAnotherIsPressedMeanwhile(t *testing.T) {
 	}
 }
 
+func TestAKeyThatWasNotSeenGoingDownDecidesNothing(t *testing.T) {
+	st := newStage(t)
+	st.show(waitingItems(execItem(1, "one")))
+	st.window.keys.down(&fyne.KeyEvent{Name: desktop.KeyShiftLeft})
+	st.repeat(fyne.KeyReturn, ctrl) // it went down where nobody listens, in a menu
+	st.didNothing()
+}
+
 func TestAKeyThatTheDriverDoesNotKnowToRepeatDecidesOnceOnly(t *testing.T) {
 	st := newStage(t)
 	st.show(waitingItems(execItem(1, "one"), execItem(2, "two")))

@@ -331,10 +331,7 @@ func (u *UI) watchFocus() {
 		u.window.keys.enter()
 		u.window.shown()
 	})
-	life.SetOnExitedForeground(func() {
-		u.watched.Store(false)
-		u.window.keys.leave()
-	})
+	life.SetOnExitedForeground(func() { u.watched.Store(false) })
 }
 
 // hide closes the window; the program goes on.
