@@ -136,7 +136,7 @@ func (r *buttonRenderer) Refresh() {
 	r.keys.Text, r.keys.Color, r.keys.TextSize = b.keys, colour(ink), theme.CaptionTextSize()
 	r.icon.Hidden = b.icon == nil
 	if b.icon != nil {
-		r.icon.SetResource(theme.NewColoredResource(b.icon, ink))
+		setIcon(r.icon, b.icon, ink)
 	}
 	r.Layout(b.Size())
 	for _, o := range r.Objects() {

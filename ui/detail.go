@@ -120,7 +120,7 @@ func (d *detail) show(v worker.View, s section) {
 	other := v.ID != d.view.ID || v.Digest != d.view.Digest || (v.Edited == nil) != (d.view.Edited == nil)
 	another := v.Decision != d.view.Decision || !sameWhy(v.Shown.Explanation, d.view.Shown.Explanation)
 	d.view, d.section = v, s
-	if other || !d.u.Now().Before(d.earlyUntil) {
+	if other || !d.u.Now().Before(d.earlyUntil) || v.Decision != worker.Undecided {
 		d.early.Hide()
 	}
 	if other {

@@ -36,6 +36,17 @@ func TestADecisionThatComesTooEarlyIsAnsweredWithAWordAtTheButtons(t *testing.T)
 	})
 }
 
+func TestTheWordThatADecisionCameTooEarlyGoesWithTheDecision(t *testing.T) {
+	st := newStage(t)
+	st.Show()
+	st.put(waitingItems(execItem(1, "one")))
+	st.press(fyne.KeyReturn, ctrl)
+	st.put(func(s *worker.Snapshot) { s.Waiting, s.Finished = nil, []worker.View{asDone(execItem(1, "one"))} })
+	if st.shows("A moment") {
+		t.Error("the word stays with what is done")
+	}
+}
+
 func TestWhatIsRefusedNamesItsItem(t *testing.T) {
 	st := newStage(t)
 	st.show(waitingItems(execItem(1, "one"), execItem(2, "two")))

@@ -49,7 +49,7 @@ func newFactGrid() *factGrid {
 	// That comes last, since it is what a low window leaves out.
 	columns := container.NewGridWithColumns(2, form("Asked", g.asked, "Lease", g.lease), form("Code", g.code, "Time limit", g.limit))
 	names := form("Session", g.session, "Connection", g.connection, "Item", g.item)
-	g.box = container.New(layout.NewCustomPaddedLayout(4, 6, 10, barRoom), container.NewThemeOverride(
+	g.box = container.New(layout.NewCustomPaddedLayout(4, 8, 10, barRoom), container.NewThemeOverride(
 		container.New(layout.NewCustomPaddedVBoxLayout(4), form("Runs in", g.dir), columns, names), dense{NewTheme(), 2, 0, false}))
 	return g
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -32,7 +33,7 @@ type output struct {
 	text *widget.Label // what part is shown
 	view *textView
 
-	cameOrWent     func() // told when there is output to show, or none any more
+	cameOrWent     func() // told when there is output to show, other output, or none any more
 	earlier, later *button
 	path           string
 	reader         *outputReader
@@ -53,6 +54,15 @@ func newOutput(u *UI, k *keys) *output {
 	o.root = container.NewBorder(o.head, nil, nil, nil, o.view.themed())
 	o.root.Hide()
 	return o
+}
+
+// fit is the height of all lines; without an end as long as there may be more, so
+// that nothing moves about with each.
+func (o *output) fit() float32 {
+	if o.reader != nil && o.reader.live.Load() {
+		return math.MaxFloat32
+	}
+	return o.view.fit()
 }
 
 // headHeight is the height of what stands above the lines.
@@ -133,10 +143,8 @@ func (o *output) show(s stretch) {
 	setText(o.text, words)
 	o.earlier.Hidden, o.later.Hidden = s.from == 0, s.from+len(s.lines) >= s.count
 	o.view.setLines(s.lines, nil)
-	if came := len(s.lines) > 0; came != o.root.Visible() {
-		o.root.Hidden = !came
-		o.cameOrWent()
-	}
+	o.root.Hidden = len(s.lines) == 0
+	o.cameOrWent()
 	if follow {
 		o.view.toEnd()
 	}

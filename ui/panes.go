@@ -16,6 +16,7 @@ type panes struct {
 	why, doc, steps          *textView
 	out                      *output
 	whyFit, docFit, stepsFit float32 // as of the last layout
+	outFit                   float32
 	printed                  bool
 }
 
@@ -23,7 +24,8 @@ const paneGap = 6
 
 // layoutAgain lays out anew if what the panes need has changed.
 func (p *panes) layoutAgain() {
-	if p.why.fit() != p.whyFit || p.doc.fit() != p.docFit || p.steps.fit() != p.stepsFit || p.out.root.Visible() != p.printed {
+	if p.why.fit() != p.whyFit || p.doc.fit() != p.docFit || p.steps.fit() != p.stepsFit ||
+		p.out.root.Visible() != p.printed || p.out.fit() != p.outFit {
 		p.box.Refresh()
 	}
 }
@@ -37,6 +39,7 @@ func (p *panes) Layout(o []fyne.CanvasObject, size fyne.Size) {
 		o[i].Resize(fyne.NewSize(size.Width, o[i].Size().Height))
 	}
 	p.whyFit, p.docFit, p.stepsFit, p.printed = p.why.fit(), p.doc.fit(), p.steps.fit(), p.out.root.Visible()
+	p.outFit = p.out.fit()
 	why, doc, out, steps := p.share(size.Height)
 	y := float32(0)
 	place := func(o fyne.CanvasObject, h float32) {
@@ -62,17 +65,7 @@ func (p *panes) Layout(o []fyne.CanvasObject, size fyne.Size) {
 func (p *panes) share(height float32) (why, doc, out, steps float32) {
 	rest := height - paneGap
 	if p.printed {
-		// What was printed is what is read now; the rest can be scrolled.
-		rest -= paneGap
-		steps = p.rows(p.stepsFit, max(height*0.14, p.least(2)))
-		doc = p.rows(p.docFit, max(height*0.2, p.least(2)))
-		if p.whyFit > 0 {
-			why = p.rows(p.whyFit, max(height*0.12, p.least(2)))
-			rest -= paneGap
-		}
-		most := rest - steps - doc - why
-		out = p.rows(most, most-p.out.headHeight()) + p.out.headHeight()
-		return why, doc, out, steps
+		return p.shareWithOutput(rest - paneGap)
 	}
 	steps = p.rows(p.stepsFit, rest*0.24)
 	rest -= steps
@@ -89,6 +82,30 @@ func (p *panes) share(height float32) (why, doc, out, steps float32) {
 		doc = p.rows(p.docFit, rest)
 	}
 	return why, doc, 0, steps
+}
+
+// shareWithOutput divides a height where something was printed: that is what is
+// read now, so it gets the most, and what it leaves goes to the others.
+func (p *panes) shareWithOutput(height float32) (why, doc, out, steps float32) {
+	if p.whyFit > 0 {
+		height -= paneGap
+		why = p.rows(p.whyFit, max(height*0.12, p.least(2)))
+	}
+	steps = p.rows(p.stepsFit, max(height*0.14, p.least(2)))
+	doc = p.rows(p.docFit, max(height*0.2, p.least(2)))
+	most := height - steps - doc - why
+	head := p.out.headHeight()
+	spare := most - head - p.outFit - 2
+	for _, o := range []struct {
+		has *float32
+		fit float32
+	}{{&doc, p.docFit}, {&why, p.whyFit}, {&steps, p.stepsFit}} {
+		if spare > 0 && o.fit > 0 {
+			more := p.rows(o.fit, *o.has+spare) - *o.has
+			*o.has, spare, most = *o.has+more, spare-more, most-more
+		}
+	}
+	return why, doc, p.rows(most, most-head) + head, steps
 }
 
 // least is the height of a number of rows.

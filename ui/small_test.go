@@ -166,3 +166,21 @@ func TestTheBarOfALeaseIsNamedWhereThereIsRoom(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatAShortOutputLeavesGoesToTheRest(t *testing.T) {
+	atSizes(t, func(t *testing.T, st *stage) {
+		v := explained(t, named(asDone(execItem(1, strings.Repeat("echo one two three; ", 20)))))
+		v.Shown.Explanation.Parts = nil
+		v.OutputPath = "out"
+		st.files["out"] = &fakeTranscript{}
+		st.files["out"].print(false, "one", "two")
+		st.show(func(s *worker.Snapshot) { s.Finished = []worker.View{v} })
+		d := st.window.queue.detail
+		st.until("the output", func() bool { return d.out.root.Visible() })
+		for name, v := range map[string]*textView{"why": d.why, "command": d.doc, "steps": d.steps, "output": d.out.view} {
+			if v.Size().Height < v.fit()-1 {
+				t.Errorf("%s: %.0f of %.0f are to be seen, and there is room", name, v.Size().Height, v.fit())
+			}
+		}
+	})
+}
