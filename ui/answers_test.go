@@ -401,6 +401,8 @@ func TestTheLargestTextThatCanBeEditedOpens(t *testing.T) {
 	st.show(waitingItems(view(1, "write", map[string]any{"path": "a", "content": strings.Repeat(line+"\n", editableBytes/len(line)-1)}),
 		view(2, "write", map[string]any{"path": "a", "content": strings.Repeat(strings.Repeat("x", editableBytes/editableLines-2)+"\n", editableLines-1)})))
 	for range 2 {
+		st.until("the text", func() bool { return st.window.queue.detail.ready })
+		st.pass(time.Second)
 		start := time.Now()
 		st.press(fyne.KeyE, ctrl)
 		opened := time.Since(start)

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"image"
+	"image/color"
 	"image/color/palette"
 	"image/draw"
 	"image/png"
@@ -62,9 +63,7 @@ func (st *stage) golden(name string) {
 	st.t.Helper()
 	d := st.window.queue.detail
 	at, size := st.App.Driver().AbsolutePositionForObject(d.page), d.page.Size()
-	// Few colours, so that the files are small.
-	got := image.NewPaletted(image.Rect(0, 0, int(size.Width), int(size.Height)), palette.WebSafe)
-	draw.Draw(got, got.Bounds(), st.window.win.Canvas().Capture(), image.Pt(int(at.X), int(at.Y)), draw.Src)
+	got := webSafe(st.window.win.Canvas().Capture(), image.Rect(0, 0, int(size.Width), int(size.Height)).Add(image.Pt(int(at.X), int(at.Y))))
 	file := filepath.Join("testdata", name+".png")
 	if *update {
 		writePicture(st.t, file, got)
@@ -87,28 +86,52 @@ func (st *stage) golden(name string) {
 	}
 }
 
-func different(want, got image.Image) string {
-	if want.Bounds() != got.Bounds() {
-		return fmt.Sprintf("it is %v, not %v", got.Bounds(), want.Bounds())
+// webSafe is a part of a picture in few colours, so that the files are small. They
+// are six steps each of red, green and blue, of which the nearest is easily found.
+func webSafe(from image.Image, part image.Rectangle) *image.Paletted {
+	whole, ok := from.(*image.NRGBA)
+	if !ok {
+		whole = image.NewNRGBA(from.Bounds())
+		draw.Draw(whole, whole.Bounds(), from, from.Bounds().Min, draw.Src)
 	}
-	b, wrong := want.Bounds(), 0
-	for y := b.Min.Y; y < b.Max.Y; y++ {
-		for x := b.Min.X; x < b.Max.X; x++ {
-			r, g, bl, _ := want.At(x, y).RGBA()
-			r2, g2, bl2, _ := got.At(x, y).RGBA()
-			if far(r, r2) || far(g, g2) || far(bl, bl2) {
-				wrong++
-			}
+	step := func(v uint8) uint8 { return uint8((int(v) + 0x19) / 0x33) }
+	to := image.NewPaletted(image.Rect(0, 0, part.Dx(), part.Dy()), palette.WebSafe)
+	for y := range part.Dy() {
+		row := whole.Pix[whole.PixOffset(part.Min.X, part.Min.Y+y):][:4*part.Dx()]
+		for x := range part.Dx() {
+			to.Pix[to.PixOffset(x, y)] = 36*step(row[4*x]) + 6*step(row[4*x+1]) + step(row[4*x+2])
 		}
 	}
-	if wrong > b.Dx()*b.Dy()/10_000 {
+	return to
+}
+
+func different(want image.Image, got *image.Paletted) string {
+	kept, ok := want.(*image.Paletted)
+	switch {
+	case !ok || len(kept.Palette) > len(palette.WebSafe):
+		return "it is not of these colours"
+	case want.Bounds() != got.Bounds():
+		return fmt.Sprintf("it is %v, not %v", got.Bounds(), want.Bounds())
+	}
+	wrong := 0
+	for i, p := range got.Pix {
+		if q := kept.Pix[i]; kept.Palette[q] != got.Palette[p] && far(kept.Palette[q], got.Palette[p]) {
+			wrong++
+		}
+	}
+	if wrong > len(got.Pix)/10_000 {
 		return fmt.Sprintf("%d pixels are others", wrong)
 	}
 	return ""
 }
 
 // far tells shades apart that are not neighbours in the palette.
-func far(a, b uint32) bool { return max(a, b)-min(a, b) > 60<<8 }
+func far(a, b color.Color) bool {
+	r, g, bl, _ := a.RGBA()
+	r2, g2, bl2, _ := b.RGBA()
+	apart := func(a, b uint32) bool { return max(a, b)-min(a, b) > 60<<8 }
+	return apart(r, r2) || apart(g, g2) || apart(bl, bl2)
+}
 
 func writePicture(t *testing.T, file string, img image.Image) {
 	t.Helper()

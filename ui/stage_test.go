@@ -59,9 +59,8 @@ func newStage(t *testing.T, change ...func(*Options)) *stage {
 		Name: "demo", Origin: "http://127.0.0.1:3000", Environment: "env_5b",
 		State: worker.Connected, LastContact: st.clock,
 	}}
-	app := test.NewTempApp(t)
 	o := Options{
-		App: app, Desk: st.desk, History: st.hist,
+		App: testApp(), Desk: st.desk, History: st.hist,
 		Quit: func() { st.quits++ }, QuitWhenDone: func() { st.waits++ },
 		OnUI: st.onUI, Now: st.now,
 		OpenTranscript: st.open,
@@ -72,7 +71,10 @@ func newStage(t *testing.T, change ...func(*Options)) *stage {
 		c(&o)
 	}
 	st.UI = New(o)
-	t.Cleanup(st.Close)
+	t.Cleanup(func() {
+		st.Close()
+		st.window.win.Close()
+	})
 	st.window.win.Resize(fyne.NewSize(1180, 760))
 	return st
 }

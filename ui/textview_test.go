@@ -16,7 +16,7 @@ import (
 
 func newTestView(t *testing.T) *textView {
 	t.Helper()
-	test.NewTempApp(t).Settings().SetTheme(NewTheme())
+	testApp()
 	v := newTextView()
 	w := test.NewTempWindow(t, v.themed())
 	w.Resize(fyne.NewSize(600, 300))
@@ -103,7 +103,7 @@ func TestTwoMegabytesAreShownWithoutAStutter(t *testing.T) {
 }
 
 func BenchmarkTwoMegabyteCommand(b *testing.B) {
-	test.NewTempApp(b).Settings().SetTheme(NewTheme())
+	testApp()
 	v := newTextView()
 	v.Resize(fyne.NewSize(700, 500))
 	text := strings.Repeat(strings.Repeat("x", 99)+"\n", 20_000)

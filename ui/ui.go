@@ -137,7 +137,9 @@ func New(o Options) *UI {
 	o = o.withDefaults()
 	ctx, cancel := context.WithCancel(context.Background())
 	u := &UI{Options: o, ctx: ctx, cancel: cancel}
-	u.App.Settings().SetTheme(NewTheme())
+	if _, ours := u.App.Settings().Theme().(colours); !ours { // to set it throws away all that was measured
+		u.App.Settings().SetTheme(NewTheme())
+	}
 	u.App.SetIcon(fyne.NewStaticResource("countersign.png", assets.Icon()))
 	u.notices = newNotices(o.Now, u.tell)
 	u.window = newWindow(u)

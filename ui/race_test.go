@@ -1,0 +1,5 @@
+//go:build race
+
+package ui
+
+func init() { largeText = 1 << 20 }
