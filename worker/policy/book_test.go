@@ -244,7 +244,7 @@ kind = "exec"
 allow = ["other"]
 connection = "work"
 session = "s"
-cwd = "sub"
+cwd = "sub/**"
 until = 2026-01-01T01:00:00Z
 `)
 	item := inSession(command("other"), "s")
@@ -264,6 +264,14 @@ until = 2026-01-01T01:00:00Z
 	moved := inSession(command("cd sub && other"), "s")
 	if e := r.Explain(moved); e.Verdict != Allow {
 		t.Errorf("after cd: %s", e.Reason)
+	}
+	exact := rulesOf(t, ctx, "[[rule]]\nname = \"exact\"\nkind = \"exec\"\nallow = [\"other\"]\ncwd = \"sub\"\n")
+	for cwd, want := range map[string]Verdict{"sub": Allow, "/sub/": Allow, "sub/deep": Ask, "": Ask, "subs": Ask} {
+		i := command("other")
+		i.Cwd = cwd
+		if e := exact.Explain(i); e.Verdict != want {
+			t.Errorf("in %q is %s, want %s for the very directory sub", cwd, e.Verdict, want)
+		}
 	}
 	now = now.Add(time.Hour)
 	if e := r.Explain(item); e.Verdict != Ask {

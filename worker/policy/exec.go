@@ -214,7 +214,7 @@ func (j *judging) simple(pt part, dirs []string, v *Part) {
 // in reports whether the rule is for all of these directories.
 func (ru *rule) in(dirs []string) bool {
 	for _, d := range dirs {
-		if ru.cwd != "" && !inside(ru.cwd, d) {
+		if ru.cwd != "" && d != ru.cwd && (!ru.below || !inside(ru.cwd, d)) {
 			return false
 		}
 	}

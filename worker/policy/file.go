@@ -265,12 +265,28 @@ func (l *loader) rule(at string, raw rawRule) {
 		ru.env[name] = true
 	}
 	if raw.Cwd != "" {
-		ru.cwd = path.Join(l.r.ctx.Root, raw.Cwd)
-		if path.IsAbs(raw.Cwd) || !inside(l.r.ctx.Root, ru.cwd) {
-			l.fail(l.lines.key(at, "cwd"), "cwd is %q, expected a path below the work directory, relative to it", raw.Cwd)
-		}
+		l.cwd(at, raw.Cwd, ru)
 	}
 	l.r.rules = append(l.r.rules, ru)
+}
+
+// cwd reads the directory that a rule is for: that one, or with /** at its end
+// also those below it. An absolute one is for the connection whose work directory
+// it lies in.
+func (l *loader) cwd(at, raw string, ru *rule) {
+	dir := raw
+	if raw == "**" {
+		dir, ru.below = ".", true
+	} else if dir, ru.below = strings.CutSuffix(raw, "/**"); dir == "" {
+		dir = "/"
+	}
+	ru.cwd = path.Clean(dir)
+	if !path.IsAbs(dir) {
+		ru.cwd = path.Join(l.r.ctx.Root, dir)
+		if !inside(l.r.ctx.Root, ru.cwd) {
+			l.fail(l.lines.key(at, "cwd"), "cwd is %q, expected a path below the work directory", raw)
+		}
+	}
 }
 
 // fits refuses settings that mean nothing for the rule's kinds.

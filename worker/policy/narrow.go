@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +14,8 @@ import (
 )
 
 // Narrow writes a rule, as TOML, that allows what an item does and little else:
-// each of its commands with exactly its words, or its very path. It is what
+// each of its commands with exactly its words in the directory that it runs in, or
+// its very path. It is what
 // "always" offers to an operator, to be edited. The text has to be read with
 // the rules that are there (Parse), and the item explained by them, before it is
 // saved: what the item names may not be readable, or be denied.
@@ -28,13 +30,14 @@ func Narrow(name string, i Item) (string, error) {
 		return "", fmt.Errorf("no rule can allow this: %s", s.why)
 	}
 	n := narrowing{env: slices.Sorted(maps.Keys(i.Env))}
-	for _, pt := range s.parts {
+	parts, err := n.enter(i.Cwd, s.parts)
+	if err != nil {
+		return "", fmt.Errorf("no rule can allow this: %w", err)
+	}
+	for _, pt := range parts {
 		if err := n.add(pt); err != nil {
 			return "", fmt.Errorf("no rule can allow this: %w", err)
 		}
-	}
-	if len(n.allow) == 0 {
-		return "", errors.New("no rule can allow this: it runs no program")
 	}
 	for _, name := range n.env {
 		if err := mayList(name); err != nil {
@@ -54,16 +57,47 @@ func narrowPath(name string, i Item) (string, error) {
 }
 
 type narrowing struct {
+	dir      string // where all of it runs, relative to the work directory if cd says so
 	allow    []string
 	env      []string
 	runsCode bool
 }
 
+// enter follows the cd that lead a command, and returns the parts after them. A
+// rule is for one directory, so all of these have to run there.
+func (n *narrowing) enter(cwd string, parts []part) ([]part, error) {
+	n.dir = path.Join(".", strings.TrimLeft(filepath.ToSlash(cwd), "/"))
+	moved := false
+	for i, pt := range parts {
+		if !isCd(pt) {
+			if moved && slices.ContainsFunc(parts[i+1:], func(later part) bool { return later.op != "&&" && later.op != "|" }) {
+				return nil, errors.New("if its cd fails, a part of it runs in another directory")
+			}
+			if slices.ContainsFunc(parts[i:], isCd) {
+				return nil, errors.New("it goes to another directory after its beginning")
+			}
+			if n.dir == ".." || strings.HasPrefix(n.dir, "../") {
+				return nil, errors.New("it runs outside the work directory")
+			}
+			if path.Base(n.dir) == "**" { // in a rule that means those below
+				return nil, errors.New("its directory has a name that rules read in their own way")
+			}
+			return parts[i:], nil
+		}
+		if len(pt.words) != 2 || pt.piped || pt.words[1] == "" || pt.words[1][0] == '-' || i+1 == len(parts) || parts[i+1].op != "&&" {
+			return nil, errors.New("only cd PATH && at its beginning is followed")
+		}
+		if moved = true; path.IsAbs(pt.words[1]) {
+			n.dir = path.Clean(pt.words[1])
+		} else {
+			n.dir = path.Join(n.dir, pt.words[1])
+		}
+	}
+	return nil, errors.New("it runs no program")
+}
+
 // add makes a pattern of a part. Its redirections are for rules about files.
 func (n *narrowing) add(pt part) error {
-	if isCd(pt) {
-		return nil
-	}
 	words := make([]string, len(pt.words))
 	for i, w := range pt.words {
 		var err error
@@ -125,9 +159,7 @@ func (n *narrowing) text(name string, i Item) string {
 		}
 		fmt.Fprintf(&b, "env = [%s]\n", strings.Join(quoted, ", "))
 	}
-	if i.Cwd != "" {
-		fmt.Fprintf(&b, "cwd = %s\n", quote(i.Cwd))
-	}
+	fmt.Fprintf(&b, "cwd = %s\n", quote(n.dir))
 	return b.String() + connection(i)
 }
 

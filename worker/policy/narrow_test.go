@@ -44,6 +44,46 @@ func TestANarrowRuleAllowsItsItemAndNoOther(t *testing.T) {
 	}
 }
 
+func TestANarrowRuleIsForTheDirectoryItWasMadeIn(t *testing.T) {
+	ctx := testContext(t)
+	in := func(cwd, text string) Item {
+		i := command(text)
+		i.Cwd = cwd
+		return i
+	}
+	for _, c := range []struct {
+		asked  Item
+		others []Item
+	}{
+		{command("sh run.sh"), []Item{command("cd docs && sh run.sh"), in("docs", "sh run.sh"), command("cd docs/../src && sh run.sh || true")}},
+		{command("cd sub && sh run.sh"), []Item{command("sh run.sh"), command("cd docs && sh run.sh"), command("cd sub/deep && sh run.sh"), in("sub/deep", "sh run.sh"), command("cd sub && cd deep && sh run.sh")}},
+		{command("cd " + ctx.Root + "/sub && sh run.sh"), []Item{command("sh run.sh"), in("docs", "sh run.sh"), command("cd sub/deep && sh run.sh")}},
+		{in("sub", "cd deep && sh run.sh"), []Item{in("sub", "sh run.sh"), command("sh run.sh"), command("cd docs && sh run.sh")}},
+		{in("/sub/", "sh run.sh"), []Item{command("sh run.sh"), in("docs", "sh run.sh"), in("sub/deep", "sh run.sh")}},
+		{command("cd sub && cd .. && sh run.sh | other"), []Item{in("sub", "sh run.sh"), in("sub", "other")}},
+	} {
+		text, err := Narrow("n", c.asked)
+		if err != nil {
+			t.Errorf("%q in %q: %v", c.asked.Command, c.asked.Cwd, err)
+			continue
+		}
+		r := rulesOf(t, ctx, text)
+		if e := r.Explain(c.asked); e.Verdict != Allow {
+			t.Errorf("%q in %q is %s after: %s\n%s", c.asked.Command, c.asked.Cwd, e.Verdict, e.Reason, text)
+		}
+		for _, o := range c.others {
+			if e := r.Explain(o); e.Verdict == Allow {
+				t.Errorf("always for %q in %q also allows %q in %q:\n%s", c.asked.Command, c.asked.Cwd, o.Command, o.Cwd, text)
+			}
+		}
+	}
+	for _, i := range []Item{command("cd sub; sh run.sh"), command("cd sub && sh run.sh; sh x.sh"), command("sh x.sh && cd sub && sh run.sh"), command("cd .. && sh run.sh"), in("..", "sh run.sh"), command("cd - && sh run.sh"), command("cd && sh run.sh"), command("cd -P sub && sh run.sh"), command("cd sub | sh run.sh"), command("cd sub || sh run.sh")} {
+		if text, err := Narrow("n", i); err == nil || !strings.HasPrefix(err.Error(), "no rule can allow this: ") {
+			t.Errorf("%q in %q: %v\n%s", i.Command, i.Cwd, err, text)
+		}
+	}
+}
+
 func TestANarrowRuleForAPathIsForThatPath(t *testing.T) {
 	ctx := testContext(t)
 	item := Item{Task: execute.Task{Kind: "write", Path: "/src/new.go"}}

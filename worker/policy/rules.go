@@ -114,6 +114,7 @@ type rule struct {
 	connection string
 	session    string
 	cwd        string // absolute; "" for anywhere
+	below      bool   // and every directory below it
 	until      time.Time
 
 	matched atomic.Int64
