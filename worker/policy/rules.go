@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -177,19 +178,19 @@ func (r *Rules) count(names []string) {
 }
 
 // Hidden reports whether a list leaves out an entry, a clean path relative to
-// the work directory: deny-paths of rules for lists do (APPROVALS.md, Verdict).
+// the work directory: deny-paths of rules for lists do (APPROVALS.md, Verdict). A
+// list through a link leaves out what is denied where it is.
 func (r *Rules) Hidden(item Item, entry string) bool {
-	for _, ru := range r.rules {
-		if !ru.kinds[wire.KindList] || !ru.applies(item, r.ctx.Now()) {
-			continue
-		}
-		for _, g := range ru.denyPaths {
-			if g.match(entry) {
-				return true
-			}
-		}
+	if !slices.ContainsFunc(r.rules, func(ru *rule) bool { return ru.kinds[wire.KindList] && len(ru.denyPaths) > 0 }) {
+		return false
 	}
-	return false
+	spelled := path.Join(r.ctx.Root, entry)
+	abs, err := resolve(r.ctx.Root, entry)
+	if err != nil {
+		abs = spelled
+	}
+	j := judging{r: r, item: item, now: r.ctx.Now()}
+	return j.deniedPath(wire.KindList, abs, spelled) != ""
 }
 
 // applies reports whether the rule is for an item's connection and session, and

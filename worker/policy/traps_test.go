@@ -263,6 +263,25 @@ func TestFilesAreJudgedAsSpelledAndAsResolved(t *testing.T) {
 	}
 }
 
+func TestAListThroughALinkLeavesOutWhatIsDeniedWhereItIs(t *testing.T) {
+	ctx := testContext(t)
+	write(t, filepath.Join(ctx.Root, "src/private/key"), "x")
+	for link, to := range map[string]string{"sub/up": "../src", "sub/notes": "../.env", "sub/there": "../src/private"} {
+		if err := os.Symlink(to, filepath.Join(ctx.Root, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := rulesOf(t, ctx, "[[rule]]\nname = \"list\"\nkind = \"list\"\nallow-paths = [\"**\"]\ndeny-paths = [\"src/private/**\", \"**/.env\", \"in/a.go\", \""+ctx.Root+"/docs/**\"]\n")
+	for entry, want := range map[string]bool{
+		"in/private": true, "in/private/key": true, "src/private": true, "sub/up/private/key": true, "sub/notes": true, "sub/there": true, "sub/there/key": true, "docs": true, "docs/x": true,
+		"in": false, "in/a.go": true, "src/a.go": false, "sub/up/a.go": false, "sub/b.txt": false, "secret": true, "sub/none": false,
+	} {
+		if got := r.Hidden(Item{Task: execute.Task{Kind: "list", Path: "in"}}, entry); got != want {
+			t.Errorf("a list hides %q: %v, want %v", entry, got, want)
+		}
+	}
+}
+
 func TestGitTakesNoOrdersFromTheWorkDirectory(t *testing.T) {
 	for _, c := range []struct {
 		brings []string // what the agent wrote
