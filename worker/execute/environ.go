@@ -106,6 +106,9 @@ func CaptureLoginEnv(ctx context.Context, timeout time.Duration) ([]string, erro
 // loginEnvLimit is far above what the kernel lets a process have.
 const loginEnvLimit = 16 << 20
 
+// profileGrace is how long a profile that took too long may tidy up.
+const profileGrace = time.Second
+
 func loginEnv(ctx context.Context, shell string, timeout time.Duration) ([]string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %v", timeout))
 	defer cancel()
@@ -126,7 +129,15 @@ func loginEnv(ctx context.Context, shell string, timeout time.Duration) ([]strin
 	if err != nil {
 		return nil, err
 	}
-	gaveUp := context.AfterFunc(ctx, p.kill)
+	ended := make(chan struct{})
+	gaveUp := context.AfterFunc(ctx, func() {
+		p.ask() // a profile may have a lock to take away
+		select {
+		case <-ended:
+		case <-time.After(profileGrace):
+			p.kill()
+		}
+	})
 	var out []byte
 	var readErr error
 	read := make(chan struct{})
@@ -135,6 +146,7 @@ func loginEnv(ctx context.Context, shell string, timeout time.Duration) ([]strin
 		out, readErr = readAtMost(from, loginEnvLimit)
 	}()
 	end, waitErr := p.wait()
+	close(ended)
 	endReads(from, time.Now().Add(drainTime)) // profiles may start agents that keep it open
 	<-read
 	if !gaveUp() {

@@ -157,3 +157,17 @@ func TestWhatTheConfigurationRemovesIsRemovedWhateverItPasses(t *testing.T) {
 		t.Errorf("removed %v, want TOKEN", got)
 	}
 }
+
+func TestAProfileThatTakesTooLongMayTidyUp(t *testing.T) {
+	fakeShell(t, `trap 'rm "$0.lock"; exit 0' TERM
+touch "$0.lock"
+sleep 300 & wait`)
+	lock := os.Getenv("SHELL") + ".lock"
+	timeout := time.Second // for the shell to get there on a busy machine
+	if _, err := CaptureLoginEnv(t.Context(), timeout); err == nil || !strings.Contains(err.Error(), "no answer within 1s") {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(lock); !os.IsNotExist(err) {
+		t.Errorf("its lock is left: %v", err)
+	}
+}
