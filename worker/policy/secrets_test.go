@@ -31,7 +31,9 @@ func TestWhatIsDeniedToReadIsNotPrintedByAnotherSpelling(t *testing.T) {
 		"git diff -- gone": Ask, "git diff --stat -p": Ask, "git diff -p --stat": Ask, "git log -S x": Ask, "git diff --check": Ask,
 		// directories
 		"diff -N . empty": Ask, "diff . sub": Ask, "diff -N main.go sub": Ask, "rg '' .": Ask, "rg x": Ask, "rg x src": Ask, "rg x main.go src": Ask, "rg -l x": Ask,
+		"git log -p -- src": Ask, "git log -p -- main.go gone": Ask, "git log -p HEAD -- main.go": Ask, "git log -p --follow -- main.go": Ask, "git log -p -- .env": Ask, "git show HEAD -- src": Ask, "git show abc1234 -- main.go": Ask,
 		// what may be
+		"git log -p -3 -- main.go": Allow, "git show HEAD -- main.go src/a.go": Allow,
 		"git status": Allow, "git diff --stat": Allow, "git diff --cached --name-only HEAD~1 -- src": Allow, "git diff main...HEAD --stat": Allow, "git diff main.go": Allow, "git diff -U5 -- main.go src/a.go": Allow, "git diff HEAD -- main.go": Allow,
 		"git log --oneline -5": Allow, "git log --stat -- src": Allow, "git show --stat": Allow, "git show --oneline --name-only HEAD": Allow, "git blame -L 1,5 main.go": Allow, "git cat-file -t HEAD": Allow, "git log --oneline main..HEAD": Allow,
 		"diff -u main.go src/a.go": Allow, "rg -n x main.go src/a.go": Allow, "rg --files": Allow, "grep -n x main.go": Allow,
