@@ -35,9 +35,10 @@ func TestEndToEndAnEscapedToolCallCannotUseTheControlSocket(t *testing.T) {
 	l.work("--approve", "all")
 	call := fmt.Sprintf("setsid -f sh -c '%s --data-dir %s pause > said 2>&1; echo done >> said'; for i in $(seq 100); do grep -q done said && break; sleep 0.1; done",
 		l.bin, l.data)
-	_, errs, code := l.run("enqueue", "--harness", l.origin, "--session", "s1", "exec", "--", call)
-	if code != 0 || !strings.Contains(l.file("said"), "from inside a tool call") {
-		t.Errorf("exit %d %s; the call was told %q", code, errs, l.file("said"))
+	e := l.enqueue("s1", "50s", "exec", "--", call)
+	l.approve() // it names what is ours: --approve all does not let it run unasked
+	if e.wait() != 0 || !strings.Contains(l.file("said"), "from inside a tool call") {
+		t.Errorf("%s; the call was told %q", e.out.String(), l.file("said"))
 	}
 	if l.ps().Paused {
 		t.Error("a tool call paused Countersign")

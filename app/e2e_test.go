@@ -253,6 +253,16 @@ func (l *lab) waiting() (id, code string) {
 	return id, code
 }
 
+// approve approves what waits, and returns its number.
+func (l *lab) approve() (id string) {
+	l.t.Helper()
+	id, code := l.waiting()
+	if out, errs, exit := l.run("approve", id, code); exit != 0 {
+		l.t.Fatalf("approve %s: exit %d, %s%s", id, exit, out, errs)
+	}
+	return id
+}
+
 func (l *lab) file(name string) string {
 	text, err := os.ReadFile(filepath.Join(l.wrk, name))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -574,9 +584,11 @@ func TestEndToEndAToolCallCannotUseTheControlSocket(t *testing.T) {
 	l := newLab(t)
 	l.serveHarness("--no-auth")
 	w := l.work("--approve", "all")
-	out, errs, code := l.run("enqueue", "--harness", l.origin, "--session", "s1", "exec", "--", l.bin+" --data-dir "+l.data+" pause")
-	if code != 0 || !strings.Contains(errs, "from inside a tool call") || !strings.Contains(errs, "[exit 1]") {
-		t.Errorf("exit %d, %s%s", code, out, errs)
+	e := l.enqueue("s1", "50s", "exec", "--", l.bin+" --data-dir "+l.data+" pause")
+	l.approve() // it names what is ours: --approve all does not let it run unasked
+	e.wait()
+	if out := e.out.String(); !strings.Contains(out, "from inside a tool call") || !strings.Contains(out, "[exit 1]") {
+		t.Errorf("%s", out)
 	}
 	if l.ps().Paused || !strings.Contains(w.out.String(), "was refused") {
 		t.Errorf("paused %v; the log says %s", l.ps().Paused, w.out.String())
