@@ -317,7 +317,7 @@ func (s *suggesting) text() string {
 		say(&b, "Nothing to suggest for %s: nothing that the rules ask for was approved by hand %s or more and can have a rule of its own.", where, times(s.min))
 	} else {
 		say(&b, "For %s. Read each of these, then add it to %s.", where, s.rules.File())
-		say(&b, "Each allows exactly these words, where it has no cwd of its own in every directory of the work directory.")
+		say(&b, "Each allows exactly these words, in the directory that it names: cwd = \".\" is the work directory itself.")
 	}
 	if s.without > 0 {
 		say(&b, "Left out: %d that were approved as often; no rule can allow just them, or your rules or their tests forbid it.", s.without)

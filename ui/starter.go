@@ -33,14 +33,14 @@ var shippedWords = map[string]string{
 	"sources":                    "Reads and lists the files of the work directory, but for what looks like a secret.",
 	"look around":                "Commands that show files and facts: ls, cat, head, tail, wc, stat, du, diff, date.",
 	"filter output":              "Commands that sort, cut and count text: sort, uniq, cut, tr, column.",
-	"search":                     "Searches in files that may be read: grep, rg, find.",
-	"git, looking only":          "git commands that change nothing: status, diff, log, show, blame, branch.",
+	"search":                     "Searches files that may be read, and names: grep, rg, find.",
+	"git, looking only":          "git commands that change nothing and print no secrets: status, log, blame, diff of files.",
 	"Go: test and build":         "go test, build, vet, run, generate and mod tidy; gofmt and linters.",
 	"make: known targets":        "make with a usual target: all, build, test, check, lint, fmt, vet, clean.",
 	"JavaScript: test and build": "npm, pnpm and yarn: tests and every script of package.json, but no installing.",
 	"Python: test and check":     "pytest and unittest, ruff, mypy and black.",
 	"Rust: test and build":       "cargo build, check, test, clippy and fmt.",
-	"search everything":          "Searches all files below a directory, secrets too: grep -r, rg --hidden, diff -r, jq.",
+	"search everything":          "Prints what is in any file or commit, secrets too: grep -r, rg, git grep, diff, show.",
 }
 
 // shippedText is the text of all that we ship.
