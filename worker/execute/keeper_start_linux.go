@@ -138,8 +138,27 @@ func (p *kept) begin(ctx context.Context, path string, order []byte, files [keep
 	// is to be known.
 	begun, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), limits.begun, errSilent)
 	defer cancel()
+	go p.keepAwake(begun)
 	return true, p.hear(begun, keep.Started, path)
 }
+
+// keepAwake wakes the helper until ctx ends: what it has just started may have
+// suspended it before it could say so.
+func (p *kept) keepAwake(ctx context.Context) {
+	again := time.NewTicker(wakeEvery)
+	defer again.Stop()
+	for {
+		select {
+		case <-again.C:
+			p.helper.wake()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// wakeEvery is longer than a start takes, and short beside limits.begun.
+const wakeEvery = 100 * time.Millisecond
 
 // hear waits until the helper says a word.
 func (p *kept) hear(ctx context.Context, word, path string) error {
