@@ -3,6 +3,7 @@ package ui
 import (
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -59,10 +60,12 @@ func TestNoSecondAnswerIsSentWhileTheFirstIsOnItsWay(t *testing.T) {
 	st := newStage(t)
 	st.show(waitingItems(execItem(1, "one"), execItem(2, "two")))
 	under := make(chan struct{})
+	end := sync.OnceFunc(func() { close(under) })
+	t.Cleanup(end) // before the window waits for it
 	st.window.queue.answer(execItem(1, "one"), func() error { <-under; return nil }, nil)
 	st.press(fyne.KeyReturn, ctrl)
 	st.didNothing()
-	close(under)
+	end()
 	st.until("the answer", func() bool { return !st.window.queue.answering[1] })
 	st.window.queue.answer(execItem(1, "one"), func() error { return errors.New("no") }, nil)
 	st.until("a later answer", func() bool { return st.shows("Exec #1: no.") })

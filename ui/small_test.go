@@ -143,7 +143,9 @@ func TestInASmallWindowNoWordsOfTheHeadLieOnOthers(t *testing.T) {
 		st.window.win.Resize(size)
 		st.show(func(s *worker.Snapshot) {
 			s.Waiting = []worker.View{execItem(1, "date"), execItem(2, "date")}
-			s.Finished = []worker.View{asDone(execItem(3, "date"))}
+			failed := asDone(execItem(3, "date"))
+			failed.Outcome.Exit = 1
+			s.Finished = []worker.View{failed}
 		})
 		st.window.queue.selectItem(3)
 		d := st.window.queue.detail
