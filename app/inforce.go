@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"countersign/app/config"
@@ -66,20 +67,10 @@ func (s *station) followRules(ctx context.Context) {
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
+	var lapsing sync.WaitGroup
+	lapsing.Go(func() { s.endLapsedGrants(ctx) })
+	defer lapsing.Wait()
 	defer cancel()
-	go func() {
-		for tick := time.NewTicker(time.Minute); ; {
-			select {
-			case <-ctx.Done():
-				tick.Stop()
-				return
-			case <-tick.C:
-				if err := s.grants.EndLapsed(time.Now()); err != nil {
-					s.log.Warn("a grant whose time is over is still kept on disk; nothing uses it", "error", err)
-				}
-			}
-		}
-	}()
 	err := config.WatchFile(ctx, s.rules.File(), func() {
 		if !s.rules.Look() {
 			return
@@ -93,6 +84,22 @@ func (s *station) followRules(ctx context.Context) {
 	})
 	if err != nil {
 		s.log.Warn("changes of the rule file will not be seen before a restart", "error", err)
+	}
+}
+
+// endLapsedGrants ends grants whose time is over, until ctx ends.
+func (s *station) endLapsedGrants(ctx context.Context) {
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := s.grants.EndLapsed(time.Now()); err != nil {
+				s.log.Warn("a grant whose time is over is still kept on disk; nothing uses it", "error", err)
+			}
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -137,8 +138,10 @@ func (p *kept) begin(ctx context.Context, path string, order []byte, files [keep
 	// It may have an effect now: even if it is to be stopped already, its own end
 	// is to be known.
 	begun, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), limits.begun, errSilent)
+	var awake sync.WaitGroup
+	awake.Go(func() { p.keepAwake(begun) })
+	defer awake.Wait() // no signal is sent once the helper may be gone
 	defer cancel()
-	go p.keepAwake(begun)
 	return true, p.hear(begun, keep.Started, path)
 }
 
