@@ -3,9 +3,9 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -15,7 +15,7 @@ const maxBatch = 64
 
 // writer commits the steps of concurrent callers together: while one commit
 // waits for the disk, the next steps gather, and one goroutine takes them all
-// into one transaction, each in a savepoint of its own.
+// into one transaction.
 type writer struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt // by text; used by the goroutine only
@@ -29,7 +29,8 @@ type writer struct {
 	commits atomic.Int64 // so far; steps per commit is what sharing gains
 }
 
-// step is one change that succeeds or fails as a whole.
+// step is one change that succeeds or fails as a whole. It is made once more where
+// a transaction it was in is undone for another's sake.
 type step struct {
 	ctx    context.Context
 	change func(*writer) error
@@ -40,11 +41,6 @@ func newWriter(ctx context.Context, db *sql.DB) (*writer, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
-	}
-	// A savepoint keeps what its step changes in a temporary file, which takes
-	// longer to make than the step does.
-	if _, err := conn.ExecContext(ctx, "PRAGMA temp_store = MEMORY"); err != nil {
-		return nil, errors.Join(err, conn.Close())
 	}
 	w := &writer{
 		conn: conn, stmts: map[string]*sql.Stmt{},
@@ -135,27 +131,38 @@ func (w *writer) gather(first *step) []*step {
 }
 
 // commit makes the changes of a batch in one transaction and answers each step.
+// Where one of them fails none is made, and each is tried by itself: that is rare,
+// and to be able to undo one among others costs all of them more than it saves.
 // Where the transaction as a whole is lost, every step gets that error.
 func (w *writer) commit(batch []*step) {
-	if s := batch[0]; len(batch) == 1 && s.ctx.Err() == nil {
-		s.done <- w.transact(func() error { return s.change(w) }) // alone it needs no savepoint
+	batch = slices.DeleteFunc(batch, func(s *step) bool {
+		err := s.ctx.Err()
+		if err != nil {
+			s.done <- err
+		}
+		return err != nil
+	})
+	if len(batch) == 0 {
 		return
 	}
-	answers := make([]error, len(batch))
-	err := w.transact(func() error {
-		for i, s := range batch {
-			var lost error
-			if answers[i], lost = w.attempt(s); lost != nil {
-				return lost
+	failed := false
+	err := w.transact(func() (err error) {
+		for _, s := range batch {
+			if err = s.change(w); err != nil {
+				failed = true
+				break
 			}
 		}
-		return nil
+		return err
 	})
-	for i, s := range batch {
-		if err != nil {
-			answers[i] = err
+	if failed && len(batch) > 1 {
+		for i := range batch {
+			w.commit(batch[i : i+1])
 		}
-		s.done <- answers[i]
+		return
+	}
+	for _, s := range batch {
+		s.done <- err
 	}
 }
 
@@ -176,25 +183,6 @@ func (w *writer) transact(changes func() error) error {
 	}
 	w.commits.Add(1)
 	return nil
-}
-
-// attempt makes one change, or none of it. The second error means that the whole
-// transaction is lost.
-func (w *writer) attempt(s *step) (answer, lost error) {
-	if s.ctx.Err() != nil {
-		return s.ctx.Err(), nil
-	}
-	if _, err := w.exec("SAVEPOINT step"); err != nil {
-		return nil, err
-	}
-	if answer = s.change(w); answer != nil {
-		w.head = nil
-		if _, err := w.exec("ROLLBACK TO step"); err != nil {
-			return nil, errors.Join(answer, err)
-		}
-	}
-	_, lost = w.exec("RELEASE step")
-	return answer, lost
 }
 
 // exec and row run one statement of a change. They take no context: a statement

@@ -63,9 +63,8 @@ func settings(t *testing.T, s *Store) string {
 	return names
 }
 
-func TestStepsThatWaitShareACommitAndFailAlone(t *testing.T) {
+func TestAStepThatFailsFailsAlone(t *testing.T) {
 	s := opened(t)
-	before := s.writer.commits.Load()
 	letGo := held(t, s)
 	bad := errors.New("bad")
 	first := queue(t, s, t.Context(), set("a", "1"))
@@ -91,6 +90,22 @@ func TestStepsThatWaitShareACommitAndFailAlone(t *testing.T) {
 	}
 	if got := settings(t, s); got != "a c" {
 		t.Errorf("there is %q", got)
+	}
+}
+
+func TestStepsThatWaitShareACommit(t *testing.T) {
+	s := opened(t)
+	before := s.writer.commits.Load()
+	letGo := held(t, s)
+	var answers []chan error
+	for _, name := range []string{"a", "b", "c"} {
+		answers = append(answers, queue(t, s, t.Context(), set(name, "1")))
+	}
+	letGo()
+	for _, answer := range answers {
+		if err := <-answer; err != nil {
+			t.Error(err)
+		}
 	}
 	if n := s.writer.commits.Load() - before; n != 2 { // the one that was held, and one for the three
 		t.Errorf("%d commits", n)
@@ -205,7 +220,8 @@ func TestOnAFullDiskStepsFailAndTheStoreRecovers(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	// A step beside it is committed, or told that it is not.
-	if kept, err := settings(t, s), <-beside; (err == nil) != (kept == "a") {
+	err := <-beside
+	if kept := settings(t, s); (err == nil) != (kept == "a") {
 		t.Errorf("answered %v, kept %q", err, kept)
 	}
 	if got := ta.hold(); got.Execution != worker.Starting || got.Outcome != nil {
@@ -219,7 +235,7 @@ func TestOnAFullDiskStepsFailAndTheStoreRecovers(t *testing.T) {
 	}
 }
 
-func TestALostTransactionFailsAllItsSteps(t *testing.T) {
+func TestALostTransactionFailsOnlyTheStepThatLostIt(t *testing.T) {
 	s := opened(t)
 	letGo := held(t, s)
 	first := queue(t, s, t.Context(), set("a", "1"))
@@ -232,15 +248,18 @@ func TestALostTransactionFailsAllItsSteps(t *testing.T) {
 	})
 	third := queue(t, s, t.Context(), set("c", "1"))
 	letGo()
-	for _, answer := range []chan error{first, second, third} {
-		if err := <-answer; err == nil || !strings.Contains(err.Error(), "the disk failed") {
-			t.Errorf("got %v", err)
+	if err := <-second; err == nil || !strings.Contains(err.Error(), "the disk failed") {
+		t.Errorf("got %v", err)
+	}
+	for _, answer := range []chan error{first, third} {
+		if err := <-answer; err != nil {
+			t.Error(err)
 		}
 	}
 	if err := s.writer.do(t.Context(), set("d", "1")); err != nil {
 		t.Fatal(err)
 	}
-	if got := settings(t, s); got != "d" {
+	if got := settings(t, s); got != "a c d" {
 		t.Errorf("there is %q", got)
 	}
 }
