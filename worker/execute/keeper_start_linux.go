@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"sync"
 	"syscall"
 	"time"
 
@@ -138,26 +137,8 @@ func (p *kept) begin(ctx context.Context, path string, order []byte, files [keep
 	// It may have an effect now: even if it is to be stopped already, its own end
 	// is to be known.
 	begun, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), limits.begun, errSilent)
-	var awake sync.WaitGroup
-	awake.Go(func() { p.keepAwake(begun) })
-	defer awake.Wait() // no signal is sent once the helper may be gone
 	defer cancel()
 	return true, p.hear(begun, keep.Started, path)
-}
-
-// keepAwake wakes the helper until ctx ends: what it has just started may have
-// suspended it before it could say so.
-func (p *kept) keepAwake(ctx context.Context) {
-	again := time.NewTicker(wakeEvery)
-	defer again.Stop()
-	for {
-		select {
-		case <-again.C:
-			p.helper.wake()
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // wakeEvery is longer than a start takes, and short beside limits.begun.
@@ -165,18 +146,10 @@ const wakeEvery = 100 * time.Millisecond
 
 // hear waits until the helper says a word.
 func (p *kept) hear(ctx context.Context, word, path string) error {
-	var r report
-	some := true
-	select {
-	case r, some = <-p.helper.reports:
-	case <-ctx.Done():
-		select {
-		case r, some = <-p.helper.reports: // it has said something after all
-		default:
-			return fmt.Errorf("the helper %s did not start it: %w", p.keeper.program, context.Cause(ctx))
-		}
-	}
+	r, some := p.nextReport(ctx)
 	switch {
+	case !some && ctx.Err() != nil:
+		return fmt.Errorf("the helper %s did not start it: %w", p.keeper.program, context.Cause(ctx))
 	case !some:
 		return fmt.Errorf("the helper %s did not start it: it ended", p.keeper.program)
 	case r.word == keep.Failed:
@@ -188,6 +161,28 @@ func (p *kept) hear(ctx context.Context, word, path string) error {
 		return fmt.Errorf("the helper %s did not start it: it says %q", p.keeper.program, r.word)
 	}
 	return nil
+}
+
+// nextReport returns what the helper says next, if it does before ctx ends. It
+// wakes it now and then: what it has just started may have suspended it before it
+// could say so.
+func (p *kept) nextReport(ctx context.Context) (r report, some bool) {
+	awake := time.NewTicker(wakeEvery)
+	defer awake.Stop()
+	for {
+		select {
+		case r, some = <-p.helper.reports:
+			return r, some
+		case <-awake.C:
+			p.helper.wake()
+		case <-ctx.Done():
+			select {
+			case r, some = <-p.helper.reports: // it has said something after all
+			default:
+			}
+			return r, some
+		}
+	}
 }
 
 // failed is a start of which the helper itself says that it failed.

@@ -78,8 +78,8 @@ func Main() int {
 	if err != nil || first.order != Run {
 		return 2 // nothing was started, and whoever holds the other end sees that
 	}
-	orders := make(chan order)
-	for next, isFirst := first, true; ; next, isFirst = nextCommand(orders), false {
+	var orders chan order // nil until somebody has to listen for them
+	for next := first; ; next = nextCommand(orders) {
 		if next.order != Run {
 			return 0
 		}
@@ -94,13 +94,19 @@ func Main() int {
 		if err != nil {
 			return 1
 		}
-		if isFirst {
+		var first death
+		if orders == nil {
+			if first = endsSoon(pid); first.pid != 0 && childless() {
+				say(first.line() + line(Done, ""))
+				continue
+			}
+			orders = make(chan order)
 			go listen(orders)
 		}
 		done := make(chan bool)
 		go func() {
 			k := &keeper{command: next.command, self: unix.Getpid(), orders: orders}
-			done <- k.watch(pid)
+			done <- k.watch(pid, first)
 		}()
 		if alone := <-done; !alone {
 			return 0
@@ -112,7 +118,13 @@ func Main() int {
 // late for a command that has ended.
 func nextCommand(orders <-chan order) order {
 	for {
-		if o := <-orders; o.order == Run || o.cut {
+		o, err := order{}, error(nil)
+		if orders != nil {
+			o = <-orders
+		} else if o, err = receive(); err != nil {
+			return order{cut: true}
+		}
+		if o.order == Run || o.cut {
 			return o
 		}
 	}
@@ -227,14 +239,20 @@ func fork(path string, args, env []string, files ...uintptr) (pid int, err error
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}})
 }
 
-// report says something to Countersign. If that is gone nobody misses it.
-func report(word, of string) {
-	line := word + "\n"
+// report says something to Countersign.
+func report(word, of string) { say(line(word, of)) }
+
+func line(word, of string) string {
 	if of != "" {
-		line = word + " " + of + "\n"
+		word += " " + of
 	}
+	return word + "\n"
+}
+
+// say writes whole lines at once. If Countersign is gone nobody misses them.
+func say(lines string) {
 	for {
-		if _, err := unix.Write(ReportFD, []byte(line)); err != unix.EINTR {
+		if _, err := unix.Write(ReportFD, []byte(lines)); err != unix.EINTR {
 			return
 		}
 	}
