@@ -112,9 +112,7 @@ func (w *writer) release() {
 
 // gather takes what is queued already; it never waits for more.
 func (w *writer) gather(first *step) []*step {
-	if len(w.queue) == 0 {
-		runtime.Gosched() // callers that were just answered may have their next step ready
-	}
+	runtime.Gosched() // callers that were just answered may have their next step ready
 	batch := []*step{first}
 	for len(batch) < maxBatch {
 		select {

@@ -18,7 +18,7 @@ import (
 func (e *Engine) claimWork(ctx context.Context) {
 	probed := false
 	failures := 0
-	for e.await(ctx, e.mayClaim) == nil {
+	for e.awaitRoom(ctx) == nil {
 		if look, wait := e.mustLookAgain(); look {
 			probed = false
 			sleep(ctx, wait)

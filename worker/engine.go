@@ -96,7 +96,7 @@ type Engine struct {
 	notes   notes
 
 	mu          sync.Mutex
-	wake        chan struct{} // closed and replaced whenever a turn may have changed
+	room        chan struct{} // tells that there may be room for a claim
 	holds       []*hold       // open ones, oldest first
 	finished    []View        // closed ones, newest first, bounded
 	conn        ConnectionView
@@ -152,7 +152,7 @@ func New(cfg Config) (*Engine, error) {
 		cfg:    cfg,
 		clock:  cfg.Clock,
 		log:    cfg.Log.With("connection", cfg.Name),
-		wake:   make(chan struct{}),
+		room:   make(chan struct{}, 1),
 		paused: cfg.Paused,
 		conn: ConnectionView{
 			Name: cfg.Name, Origin: cfg.Origin, Environment: cfg.Environment,
@@ -229,30 +229,27 @@ func (e *Engine) quit(cause error) {
 	e.changed()
 }
 
-// signal wakes whoever waits for a turn, room or the end of a pause. e.mu must
-// be held.
+// signal gives a turn to whoever may have one now, and room to the next claim.
+// e.mu must be held.
 func (e *Engine) signal() {
-	close(e.wake)
-	e.wake = make(chan struct{})
-}
-
-// await returns nil once ready, called with e.mu held, says so. It returns the
-// context's cause when that ends first.
-func (e *Engine) await(ctx context.Context, ready func() bool) error {
-	for {
-		e.mu.Lock()
-		if ctx.Err() == nil && ready() {
-			e.mu.Unlock()
-			return nil
-		}
-		wake := e.wake
-		e.mu.Unlock()
+	e.giveTurns()
+	if e.mayClaim() {
 		select {
-		case <-wake:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		case e.room <- struct{}{}:
+		default: // it is told already
 		}
 	}
+}
+
+// awaitRoom returns nil when there is room for one more item.
+func (e *Engine) awaitRoom(ctx context.Context) error {
+	for ctx.Err() == nil && !e.isRoom() {
+		select {
+		case <-e.room:
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err()
 }
 
 // sleep waits for d and says whether it passed before ctx ended.

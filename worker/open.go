@@ -63,8 +63,9 @@ type hold struct {
 	task         execute.Task // what is to run: given, unless the operator changed it
 	steps        []Entry
 	phase        phase
-	processEnded bool // it is written down yet, but takes no slot any more
-	claimed      int  // the how manieth claim
+	turn         chan struct{} // closed when its turn comes, while it waits for that
+	processEnded bool          // it is written down yet, but takes no slot any more
+	claimed      int           // the how manieth claim
 	answered     bool
 	approved     []execute.Fingerprint // the files that it names, as an operator approved them
 	doubted      bool                  // rules or grants changed since it was decided

@@ -145,17 +145,24 @@ func decision(a answer) change {
 }
 
 // waitTurn waits until the start can follow an accept at once: a running slot is
-// free, the item is the head of its session among ours, nothing is paused.
+// free, the item is the head of its session among ours, nothing is paused. With
+// nil the slot is taken.
 func (h *hold) waitTurn(ctx context.Context) error {
 	ctx, cancel := h.whileAlive(ctx)
 	defer cancel(nil)
-	return h.e.await(ctx, func() bool {
-		if h.life.Err() != nil || !h.e.mayStart(h) {
-			return false
-		}
-		h.phase = phaseAccepting
-		return true
-	})
+	turn := make(chan struct{})
+	h.e.mu.Lock()
+	h.turn = turn
+	h.e.signal()
+	h.e.mu.Unlock()
+	select {
+	case <-turn:
+	case <-ctx.Done():
+	}
+	h.e.mu.Lock()
+	h.turn = nil
+	h.e.mu.Unlock()
+	return context.Cause(ctx)
 }
 
 // run gets the harness's accept, starts the item and waits for its end. Nil means

@@ -1,20 +1,26 @@
 package worker
 
-// mayStart says whether h may ask for its accept now: there is a slot, and nobody
-// who was claimed before it can take it. e.mu must be held.
-func (e *Engine) mayStart(h *hold) bool {
-	if e.paused || e.quitting || e.slotsTaken() >= e.cfg.MaxRunning {
-		return false
+// giveTurns lets those ask for their accept who may: for each there is a slot, and
+// nobody who was claimed before it can take it. e.mu must be held.
+func (e *Engine) giveTurns() {
+	if e.paused || e.quitting {
+		return
 	}
-	for _, other := range e.holds { // in the order of their claims
-		if other == h {
-			break
+	free := e.cfg.MaxRunning - e.slotsTaken()
+	for _, h := range e.holds { // in the order of their claims
+		if free <= 0 {
+			return
 		}
-		if other.phase == phaseInLine && other.rec.Decision == Approved && e.isHead(other) {
-			return false
+		if h.phase != phaseInLine || h.rec.Decision != Approved || h.life.Err() != nil || !e.isHead(h) {
+			continue
+		}
+		free-- // kept for it, even if it does not wait yet
+		if h.turn != nil {
+			h.phase = phaseAccepting
+			close(h.turn)
+			h.turn = nil
 		}
 	}
-	return e.isHead(h)
 }
 
 func (e *Engine) slotsTaken() (n int) {
