@@ -84,6 +84,7 @@ func (w *writer) enter(e worker.Entry, about evidence) error {
 		e.Facts.Execution, e.Facts.Delivery, e.Facts.Closed, text, next)
 	if err == nil {
 		w.head = next
+		w.entered++
 	}
 	return err
 }

@@ -115,6 +115,9 @@ func (s *Store) Find(ctx context.Context, q worker.HistoryQuery) ([]worker.Hold,
 		limit = defaultLimit
 	}
 	sel := selecting(q)
+	if err := s.catchUp(ctx, sel); err != nil {
+		return nil, err
+	}
 	return s.holds(ctx, briefHold+sel.from+joined+sel.where()+sel.newest+` LIMIT ?`, append(sel.args, min(limit, maxLimit))...)
 }
 
@@ -123,6 +126,9 @@ func (s *Store) Find(ctx context.Context, q worker.HistoryQuery) ([]worker.Hold,
 func (s *Store) Count(ctx context.Context, q worker.HistoryQuery) (int, error) {
 	q.Before = 0
 	sel := selecting(q)
+	if err := s.catchUp(ctx, sel); err != nil {
+		return 0, err
+	}
 	if sel.searched && len(sel.conditions) == 1 {
 		sel.from = ` FROM search` // each hold has one row there
 	}
@@ -157,6 +163,18 @@ func selecting(q worker.HistoryQuery) *selection {
 	sel.add(!q.Since.IsZero(), `h.opened_at >= ?`, q.Since.UnixMicro())
 	sel.add(!q.Until.IsZero(), `h.opened_at < ?`, q.Until.UnixMicro())
 	return sel
+}
+
+// catchUp has a search find what was written down up to now. On a full disk it
+// finds what it can.
+func (s *Store) catchUp(ctx context.Context, sel *selection) error {
+	if !sel.searched {
+		return nil
+	}
+	if err := s.makeSearchable(ctx); errors.Is(err, ErrClosed) || ctx.Err() != nil {
+		return s.explain("search", err)
+	}
+	return nil
 }
 
 func (sel *selection) add(wanted bool, condition string, arg any) {

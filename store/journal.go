@@ -58,14 +58,6 @@ func (w *writer) open(h worker.Hold, reason string) (worker.HoldID, error) {
 		return 0, err
 	}
 	h.ID = worker.HoldID(id)
-	output := ""
-	if it.outcome != nil {
-		output = it.outcome.Head
-	}
-	if _, err := w.exec(`INSERT INTO search (docid, asked, output, session) VALUES (?, ?, ?, ?)`,
-		h.ID, asked(h.Item.Payload), head(output), h.Item.SessionID); err != nil {
-		return 0, err
-	}
 	return h.ID, w.enter(worker.Entry{Hold: h.ID, At: h.OpenedAt, Step: worker.StepClaimed, Reason: reason, Facts: h.Facts},
 		evidence{Item: itemEvidence(h), Shown: shownEvidence(h.Digest, shown)})
 }
@@ -302,11 +294,6 @@ func (w *writer) end(item int64, as worker.Execution, o *execute.Outcome) error 
 	if err == nil && !ended {
 		err = worker.ErrForbidden
 	}
-	if err != nil || o == nil || o.Head == "" {
-		return err
-	}
-	_, err = w.exec(`UPDATE search SET output = ? WHERE docid IN (SELECT id FROM holds WHERE item = ?) AND output = ''`,
-		head(o.Head), item)
 	return err
 }
 

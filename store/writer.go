@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // maxBatch is how many steps share a commit at most.
@@ -20,6 +21,8 @@ type writer struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt // by text; used by the goroutine only
 	head  []byte               // hash of the newest entry; nil: not known. The goroutine's too
+
+	entered int // entries since the last that were made searchable. The goroutine's too
 
 	mu     sync.RWMutex // held for reading while a step is put into queue
 	closed bool
@@ -96,9 +99,36 @@ func (w *writer) close() bool {
 func (w *writer) run() {
 	defer close(w.ended)
 	defer w.release()
-	for first := range w.queue {
-		w.commit(w.gather(first))
+	rest := time.NewTimer(quiet) // an earlier program may have left something
+	defer rest.Stop()
+	for {
+		select {
+		case first, open := <-w.queue:
+			if !open {
+				return
+			}
+			w.commit(w.gather(first))
+			if w.entered < searchableBatch {
+				rest.Reset(quiet)
+				continue
+			}
+		case <-rest.C:
+		}
+		if w.follow() {
+			rest.Reset(0)
+		}
 	}
+}
+
+// follow makes a batch of the journal searchable, and says whether there may be
+// more. What fails is tried again after the next step.
+func (w *writer) follow() (more bool) {
+	err := w.transact(func() (err error) {
+		more, err = w.makeSearchable()
+		return err
+	})
+	w.entered = 0
+	return more && err == nil
 }
 
 // release gives the connection back. Its statements are the connection's for as
