@@ -142,7 +142,17 @@ func (w *writer) moveAll(id worker.HoldID, steps []worker.Move) error {
 			return fmt.Errorf("%s: %w", m.Step, err)
 		}
 	}
+	w.keepRecord(now)
 	return nil
+}
+
+// keepRecord spares the next step of an open hold to read what is recorded.
+func (w *writer) keepRecord(r record) {
+	if r.facts.Closed {
+		delete(w.records, r.id)
+	} else if len(w.records) < maxRecords || w.records[r.id].id != 0 {
+		w.records[r.id] = r
+	}
 }
 
 // record is a hold as it is recorded before a step, and its item's execution and
@@ -155,6 +165,9 @@ type record struct {
 }
 
 func (w *writer) recorded(id worker.HoldID) (record, error) {
+	if r, ok := w.records[id]; ok {
+		return r, nil
+	}
 	r := record{id: id}
 	var outcome sql.NullString
 	err := w.row(`SELECT h.item, i.outcome,
@@ -182,8 +195,10 @@ func (w *writer) move(now record, m worker.Move) (record, error) {
 	if next.facts.Execution, err = w.moveExecution(now, m); err != nil {
 		return now, err
 	}
-	if next.outcome == nil { // the first one stays
-		next.outcome = m.Outcome
+	if next.outcome == nil && m.Outcome != nil { // the first one stays
+		o := *m.Outcome
+		o.Result = nil // it can be large
+		next.outcome = &o
 	}
 	facts := next.facts
 	open, err := w.changed(`UPDATE holds SET decision = ?, decided_by = ?, words = ?, acceptance = ?, refusal = ?,
@@ -200,7 +215,7 @@ func (w *writer) move(now record, m worker.Move) (record, error) {
 	if err != nil {
 		return now, err
 	}
-	if facts.Execution != now.facts.Execution {
+	if facts.Execution != now.facts.Execution || m.Outcome != nil {
 		if err := w.restateOthers(next); err != nil {
 			return now, err
 		}
@@ -314,6 +329,7 @@ func (w *writer) restateOthers(of record) error {
 			return err
 		}
 		others = append(others, other)
+		delete(w.records, other.id) // it speaks of the item, too
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		return err

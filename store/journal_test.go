@@ -448,3 +448,45 @@ func TestAForbiddenStepLeavesNothingToSearchFor(t *testing.T) {
 		t.Errorf("%d holds, %v", len(found), err)
 	}
 }
+
+func TestAStepOfOneHoldSeesWhatAnotherDidToTheItem(t *testing.T) {
+	s := opened(t)
+	first := open(t, s, claimed("i", "c"))
+	first.must(worker.StepDecided, nil, func(f *worker.Facts) { f.Decision = worker.Released })
+	second := open(t, s, claimed("i", "c")).started()
+	second.must(worker.StepFinished, outcome(), finish)
+	note := worker.Move{At: noon, Step: worker.StepLease, Reason: "because"}
+	if err := s.Move(t.Context(), first.id, note); err != nil {
+		t.Fatal(err)
+	}
+	entries := first.entries()
+	if last := entries[len(entries)-1]; last.Facts.Execution != worker.Finished {
+		t.Errorf("the item is %q to its first hold", last.Facts.Execution)
+	}
+	first.forbidden(worker.StepStarting, nil, start)
+}
+
+func TestAStepThatWasUndoneIsForgotten(t *testing.T) {
+	s := opened(t)
+	ta := open(t, s, claimed("i", "c"))
+	letGo := held(t, s)
+	facts := ta.facts
+	approve(&facts)
+	done := queue(t, s, t.Context(), func(w *writer) error {
+		if err := w.moveAll(ta.id, []worker.Move{{At: noon, Step: worker.StepDecided, Facts: &facts}}); err != nil {
+			return err
+		}
+		return errors.New("the disk failed")
+	})
+	letGo()
+	if err := <-done; err == nil {
+		t.Fatal("it was made")
+	}
+	if err := s.Move(t.Context(), ta.id, worker.Move{At: noon, Step: worker.StepLease}); err != nil {
+		t.Fatal(err)
+	}
+	entries := ta.entries()
+	if last := entries[len(entries)-1]; last.Facts.Decision != worker.Undecided {
+		t.Errorf("it is remembered as %q", last.Facts.Decision)
+	}
+}

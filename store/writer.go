@@ -9,10 +9,15 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"countersign/worker"
 )
 
 // maxBatch is how many steps share a commit at most.
 const maxBatch = 64
+
+// maxRecords is how many open holds are remembered as they are recorded.
+const maxRecords = 256
 
 // writer commits the steps of concurrent callers together: while one commit
 // waits for the disk, the next steps gather, and one goroutine takes them all
@@ -21,6 +26,8 @@ type writer struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt // by text; used by the goroutine only
 	head  []byte               // hash of the newest entry; nil: not known. The goroutine's too
+
+	records map[worker.HoldID]record // of open holds, as they are written down; the goroutine's too
 
 	entered int // entries since the last that were made searchable. The goroutine's too
 
@@ -46,7 +53,7 @@ func newWriter(ctx context.Context, db *sql.DB) (*writer, error) {
 		return nil, err
 	}
 	w := &writer{
-		conn: conn, stmts: map[string]*sql.Stmt{},
+		conn: conn, stmts: map[string]*sql.Stmt{}, records: map[worker.HoldID]record{},
 		queue: make(chan *step, maxBatch), ended: make(chan struct{}),
 	}
 	go w.run()
@@ -207,6 +214,7 @@ func (w *writer) transact(changes func() error) error {
 		// and that is as good.
 		_, _ = w.exec("ROLLBACK")
 		w.head = nil
+		clear(w.records)
 		return err
 	}
 	w.commits.Add(1)

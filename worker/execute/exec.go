@@ -101,9 +101,11 @@ func (r *Runner) commandDir(root *os.Root, cwd string) (string, error) {
 	if !info.IsDir() {
 		return "", fmt.Errorf("the directory %q is not a directory", cwd)
 	}
-	dir, err := filepath.EvalSymlinks(r.dir + string(filepath.Separator) + name)
-	if err != nil {
-		return "", fmt.Errorf("the directory %q %s", cwd, explain(err))
+	dir := r.dir // which open has found to be itself
+	if name != "." {
+		if dir, err = filepath.EvalSymlinks(r.dir + string(filepath.Separator) + name); err != nil {
+			return "", fmt.Errorf("the directory %q %s", cwd, explain(err))
+		}
 	}
 	// The path is looked up again by name: it has to be what was judged.
 	again, err := os.Stat(dir)
