@@ -95,24 +95,25 @@ type Engine struct {
 	tending sync.WaitGroup
 	notes   notes
 
-	mu          sync.Mutex
-	room        chan struct{} // tells that there may be room for a claim
-	holds       []*hold       // open ones, oldest first
-	finished    []View        // closed ones, newest first, bounded
-	conn        ConnectionView
-	failingFrom time.Duration // Boot of the first failure in a row; 0 while well
-	toldFailing bool
-	busyUntil   time.Duration // Boot until which polling stays active
-	paused      bool
-	pausedUntil time.Time
-	away        bool
-	pauseTimer  *time.Timer
-	expiries    int  // in a row
-	claims      int  // so far: what was claimed first comes first
-	echo        bool // something claimed had been held here before
-	untaken     int  // items in a row that could not be written down
-	lookAgain   bool // something could not be written or started: look before the next claim
-	quitting    bool
+	mu            sync.Mutex
+	room          chan struct{} // tells that there may be room for a claim
+	holds         []*hold       // open ones, oldest first
+	finished      []View        // closed ones, newest last, bounded
+	finishedBytes int           // of them
+	conn          ConnectionView
+	failingFrom   time.Duration // Boot of the first failure in a row; 0 while well
+	toldFailing   bool
+	busyUntil     time.Duration // Boot until which polling stays active
+	paused        bool
+	pausedUntil   time.Time
+	away          bool
+	pauseTimer    *time.Timer
+	expiries      int  // in a row
+	claims        int  // so far: what was claimed first comes first
+	echo          bool // something claimed had been held here before
+	untaken       int  // items in a row that could not be written down
+	lookAgain     bool // something could not be written or started: look before the next claim
+	quitting      bool
 }
 
 const (

@@ -33,25 +33,31 @@ func (e *Engine) Snapshot() Snapshot {
 		}
 	}
 	slices.Reverse(s.Finished)
-	s.Finished = append(s.Finished, e.finished...)
+	for _, v := range slices.Backward(e.finished) {
+		s.Finished = append(s.Finished, v)
+	}
 	return s
 }
 
 // remember keeps a finished hold for the window: the last few, and not more of
 // them than fits in keepBytes. e.mu must be held.
 func (e *Engine) remember(v View) {
-	e.finished = slices.Insert(e.finished, 0, v)
-	size := 0
-	for i, f := range e.finished {
-		size += len(f.Item.Payload)
-		if f.Outcome != nil {
-			size += len(f.Outcome.Result)
-		}
-		if i == keepFinished || i > 0 && size > keepBytes {
-			e.finished = slices.Delete(e.finished, i, len(e.finished))
-			return
-		}
+	e.finished = append(e.finished, v)
+	e.finishedBytes += v.bytes()
+	for n := len(e.finished); n > keepFinished || n > 1 && e.finishedBytes > keepBytes; n-- {
+		e.finishedBytes -= e.finished[0].bytes()
+		e.finished[0] = View{} // what it holds goes at once, its place with the next that is made
+		e.finished = e.finished[1:]
 	}
+}
+
+// bytes is how much of memory a view takes, of what may be large.
+func (v View) bytes() int {
+	n := len(v.Item.Payload)
+	if v.Outcome != nil {
+		n += len(v.Outcome.Result)
+	}
+	return n
 }
 
 // view is the hold as it is now. e.mu must be held.

@@ -73,7 +73,8 @@ func Main() int {
 		return 3
 	}
 	catchSignals()
-	born := stateNow()
+	files := openKernelFiles()
+	born := files.stateNow()
 	first, err := receive() // without waking other threads: that takes about a millisecond less
 	if err != nil || first.order != Run {
 		return 2 // nothing was started, and whoever holds the other end sees that
@@ -83,7 +84,7 @@ func Main() int {
 		if next.order != Run {
 			return 0
 		}
-		if stateNow() != born {
+		if files.stateNow() != born {
 			return 4 // something changed us: this command is for another helper
 		}
 		if Now() > next.command.Until {

@@ -16,8 +16,23 @@ type state struct {
 	oom       string  // what the kernel's memory killer adds
 }
 
+// kernelFiles say what no system call does. They stay open: each read has them as
+// they are then.
+type kernelFiles struct{ group, oom int }
+
+func openKernelFiles() kernelFiles {
+	open := func(path string) int {
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return -1
+		}
+		return fd
+	}
+	return kernelFiles{group: open("/proc/self/cgroup"), oom: open("/proc/self/oom_score_adj")}
+}
+
 // stateNow is the state of the thread that starts commands.
-func stateNow() (s state) {
+func (k kernelFiles) stateNow() (s state) {
 	for which := range s.limits {
 		_ = unix.Prlimit(0, which, nil, &s.limits[which])
 	}
@@ -28,20 +43,14 @@ func stateNow() (s state) {
 	_ = unix.SchedGetaffinity(0, &s.cpus)
 	const process = 1
 	s.io, _, _ = unix.Syscall(unix.SYS_IOPRIO_GET, process, 0, 0)
-	s.group, s.oom = content("/proc/self/cgroup"), content("/proc/self/oom_score_adj")
+	s.group, s.oom = content(k.group), content(k.oom)
 	return s
 }
 
-// content is the beginning of a file of the kernel's, read without the runtime's
-// help.
-func content(path string) string {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return ""
-	}
-	defer unix.Close(fd)
+// content is the beginning of a file, read without the runtime's help.
+func content(fd int) string {
 	var buf [1024]byte
-	n, err := unix.Read(fd, buf[:])
+	n, err := unix.Pread(fd, buf[:], 0)
 	if err != nil {
 		return ""
 	}
