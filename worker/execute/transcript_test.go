@@ -6,9 +6,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"pgregory.net/rapid"
 )
 
 // newTranscript returns a writer with a limit, and a reader of the same file.
@@ -345,6 +348,49 @@ func FuzzATranscriptsLinesAreItsBytes(f *testing.F) {
 		grown, whole := allLines(t, r, 3), allLines(t, fresh, 100)
 		if fmt.Sprint(grown) != fmt.Sprint(whole) {
 			t.Fatalf("read while growing %q, afterwards %q", grown, whole)
+		}
+	})
+}
+
+// What is written here often ends, or changes its stream, where the index has an
+// entry, and a byte beside that.
+func TestATranscriptsLinesAreItsBytesAroundTheIndexsEntries(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		dir := t.TempDir()
+		w := newTranscriptWriter(filepath.Join(dir, "transcript"), rapid.SampledFrom([]int64{1 << 20, 3 * blockSize, 1000}).Draw(rt, "limit"))
+		var r *Transcript
+		written := 0
+		for range rapid.IntRange(1, 8).Draw(rt, "writes") {
+			n := rapid.SampledFrom([]int{1, 2, 100, blockSize - 1, blockSize, blockSize + 1,
+				blockSize - written%blockSize, max(1, blockSize-written%blockSize-1), blockSize - written%blockSize + 1}).Draw(rt, "size")
+			p := bytes.Repeat([]byte{'x'}, n)
+			for _, at := range rapid.SliceOfN(rapid.IntRange(0, n-1), 0, 4).Draw(rt, "line feeds") {
+				p[at] = '\n'
+			}
+			if rapid.Bool().Draw(rt, "ends a line") {
+				p[n-1] = '\n'
+			}
+			w.write(stream(rapid.IntRange(0, 1).Draw(rt, "stream")), p)
+			written += n
+			if r == nil {
+				var err error
+				if r, err = OpenTranscript(w.path); err != nil {
+					rt.Fatal(err)
+				}
+				defer r.Close()
+			}
+			if rapid.Bool().Draw(rt, "looked at") {
+				allLines(t, r, 3)
+			}
+		}
+		closeWriter(t, w)
+		fresh, err := OpenTranscript(w.path)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer fresh.Close()
+		if grown, whole := allLines(t, r, 3), allLines(t, fresh, 100); !slices.Equal(grown, whole) {
+			rt.Fatalf("%d lines while growing, %d afterwards", len(grown), len(whole))
 		}
 	})
 }
