@@ -79,22 +79,43 @@ func (s *Store) SetPaused(ctx context.Context, paused bool, until time.Time) err
 
 // RulesInForce implements policy.KeptRules.
 func (s *Store) RulesInForce(file string) ([]byte, error) {
-	var text []byte
-	err := s.reading.QueryRowContext(context.Background(), `SELECT value FROM settings WHERE name = ?`, "rules "+file).Scan(&text)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	if text == nil {
-		text = []byte{}
-	}
+	text, err := s.kept("rules " + file)
 	return text, s.explain("read the rules in", err)
 }
 
 // KeepRules implements policy.KeptRules.
 func (s *Store) KeepRules(file string, text []byte) error {
-	return s.explain("keep the rules in", s.writer.do(context.Background(), func(w *writer) error {
+	return s.explain("keep the rules in", s.keep("rules "+file, string(text)))
+}
+
+// GuardsInForce returns what was last kept as in force of what guards this machine
+// in a configuration file; "" for nothing.
+func (s *Store) GuardsInForce(file string) (string, error) {
+	text, err := s.kept("guards " + file)
+	return string(text), s.explain("read what guards this machine in", err)
+}
+
+// KeepGuards keeps it; when it returns nil it is on disk.
+func (s *Store) KeepGuards(file, text string) error {
+	return s.explain("keep what guards this machine in", s.keep("guards "+file, text))
+}
+
+// kept returns the text of a setting, nil for none.
+func (s *Store) kept(name string) (text []byte, err error) {
+	err = s.reading.QueryRowContext(context.Background(), `SELECT value FROM settings WHERE name = ?`, name).Scan(&text)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, nil
+	case err == nil && text == nil:
+		return []byte{}, nil
+	}
+	return text, err
+}
+
+func (s *Store) keep(name, text string) error {
+	return s.writer.do(context.Background(), func(w *writer) error {
 		_, err := w.exec(`INSERT INTO settings (name, value) VALUES (?, ?)
-			ON CONFLICT (name) DO UPDATE SET value = excluded.value`, "rules "+file, string(text))
+			ON CONFLICT (name) DO UPDATE SET value = excluded.value`, name, text)
 		return err
-	}))
+	})
 }
