@@ -137,10 +137,7 @@ func New(o Options) *UI {
 	o = o.withDefaults()
 	ctx, cancel := context.WithCancel(context.Background())
 	u := &UI{Options: o, ctx: ctx, cancel: cancel}
-	if _, ours := u.App.Settings().Theme().(colours); !ours { // to set it throws away all that was measured
-		u.App.Settings().SetTheme(NewTheme())
-	}
-	u.App.SetIcon(fyne.NewStaticResource("countersign.png", assets.Icon()))
+	dress(u.App)
 	u.notices = newNotices(o.Now, u.tell)
 	u.window = newWindow(u)
 	u.tray = newTray(u)
@@ -156,6 +153,14 @@ func New(o Options) *UI {
 	u.followRules()
 	u.Changed()
 	return u
+}
+
+// dress gives an app our looks.
+func dress(a fyne.App) {
+	if _, ours := a.Settings().Theme().(colours); !ours { // to set it throws away all that was measured
+		a.Settings().SetTheme(NewTheme())
+	}
+	a.SetIcon(fyne.NewStaticResource("countersign.png", assets.Icon()))
 }
 
 func (o Options) withDefaults() Options {
