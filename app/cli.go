@@ -32,6 +32,7 @@ type commandLine struct {
 	History historyCommand `cmd:"" help:"What was ever held here, newest first."`
 	Doctor  doctorCommand  `cmd:"" help:"Look at all that Countersign needs, and say what to do where something is amiss."`
 	Rules   rulesCommand   `cmd:"" help:"The rules that decide without asking: check them, explain them, suggest more."`
+	Config  configCommand  `cmd:"" help:"A change of config.toml to what guards this machine: see it and accept it."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 

@@ -57,7 +57,12 @@ func (c *desktopCommand) Run(g *global, given config.Credentials) (err error) {
 	if len(a.config.Connections) == 0 {
 		hello = "No harness is configured. Add a [[connection]] to " + a.place.configFile() + " and start again, or try \"countersign demo\"."
 	}
-	return openWindow(a, "", hello, nil)
+	err = openWindow(a, "", hello, nil)
+	var changed guards
+	if errors.As(err, &changed) {
+		return changed.ask(a)
+	}
+	return err
 }
 
 // openWindow runs a station with a window until the operator quits or a signal
@@ -122,9 +127,15 @@ func openWindow(a assembly, suffix, hello string, beside func(context.Context)) 
 	return err
 }
 
-// newUI makes the user interface. A display that is named and cannot be used
-// makes the window library panic; that is a noDisplay.
+// newUI makes the user interface.
 func newUI(connected bool, o ui.Options) (u *ui.UI, err error) {
+	err = withDisplay(connected, func() { u = ui.New(o) })
+	return u, err
+}
+
+// withDisplay makes what is drawn with the window library. A display that is named
+// and cannot be used makes that panic; that is a noDisplay.
+func withDisplay(connected bool, draw func()) (err error) {
 	defer func() {
 		cause := recover()
 		if glfw, ok := cause.(error); ok && strings.HasPrefix(glfw.Error(), "NotInitialized:") {
@@ -133,7 +144,8 @@ func newUI(connected bool, o ui.Options) (u *ui.UI, err error) {
 			panic(cause)
 		}
 	}()
-	return ui.New(o), nil
+	draw()
+	return nil
 }
 
 // hasDisplay says whether a window can be opened.

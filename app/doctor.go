@@ -137,6 +137,7 @@ func (d *doctor) machine(ctx context.Context) []finding {
 	found := []finding{d.configuration(), d.instance(ctx)}
 	found = append(found, d.strayKeys()...)
 	found = append(found, d.dataDirectory(), d.journal(ctx))
+	found = append(found, d.guards(ctx)...)
 	found = append(found, d.unfinished(ctx)...)
 	found = append(found, d.environment(ctx), d.helper(ctx), d.confinement(), d.rules(ctx))
 	return append(found, d.desktop(ctx)...)

@@ -92,6 +92,23 @@ func (d *doctor) withJournal(ctx context.Context, ask func(*store.Store) error) 
 	return errors.Join(ask(s), s.Close())
 }
 
+// guards tells of a change of what guards this machine that keeps the next start
+// from running anything. A running Countersign told of it as it was made.
+func (d *doctor) guards(ctx context.Context) (found []finding) {
+	if d.running != nil || d.fromFile == nil {
+		return nil
+	}
+	_ = d.withJournal(ctx, func(s *store.Store) error { // what is wrong with it is said already
+		g, err := readGuards(s, d.place, *d.fromFile)
+		if err == nil && g.wait(d.flagged != nil) {
+			found = append(found, finding{Check: "configuration", Grade: isProblem, Means: g.what(),
+				Do: `Nothing starts before you accept that: "` + g.place.self() + ` config pending" shows it, with the command that does.`})
+		}
+		return err
+	})
+	return found
+}
+
 // unfinished tells of what connections that are gone left in the journal.
 func (d *doctor) unfinished(ctx context.Context) (found []finding) {
 	tell := func(words string) {

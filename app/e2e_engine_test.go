@@ -93,6 +93,7 @@ func TestEndToEndWhatARemovedConnectionLeftUnfinishedIsTold(t *testing.T) {
 	first := l.origin
 	l.serveHarness("--no-auth")
 	l.configure("")
+	l.accept()
 	words := fmt.Sprintf("1 item of harness %s was left unfinished (#%s), and no connection is to it now", first, id)
 	second := l.start(nil, "worker")
 	eventually(t, "the log tells", func() bool { return strings.Contains(second.out.String(), words) })
@@ -100,6 +101,7 @@ func TestEndToEndWhatARemovedConnectionLeftUnfinishedIsTold(t *testing.T) {
 	second.kill()
 	l.origin = first
 	l.configure("")
+	l.accept()
 	third := l.start(nil, "worker")
 	eventually(t, "it is shown again once the connection is back", func() bool { return len(l.ps().Waiting) == 1 })
 	if strings.Contains(third.out.String(), "left unfinished") {

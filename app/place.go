@@ -57,16 +57,31 @@ func (g *global) place() (place, error) {
 // pasted into a shell.
 func (g *global) self() string {
 	p, err := g.place()
-	if g.DataDir == "" || err != nil || p.data == defaultPlace().data {
+	if err != nil {
 		return "countersign"
 	}
-	dir := safetext.Line(p.data)
+	return "countersign" + flagFor("--data-dir", p.data, defaultPlace().data)
+}
+
+// self is the same for what goes by the configuration too.
+func (p place) self() string {
+	usual := defaultPlace()
+	return "countersign" + flagFor("--data-dir", p.data, usual.data) + flagFor("--config-dir", p.config, usual.config)
+}
+
+// flagFor is the flag that names a directory, to be pasted into a shell; none for
+// the one that is used without.
+func flagFor(flag, dir, usual string) string {
+	if dir == usual {
+		return ""
+	}
+	dir = safetext.Line(dir)
 	if strings.ContainsFunc(dir, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+:@%", r)
 	}) {
 		dir = "'" + strings.ReplaceAll(dir, "'", `'\''`) + "'"
 	}
-	return "countersign --data-dir " + dir
+	return " " + flag + " " + dir
 }
 
 func (p place) database() string   { return filepath.Join(p.data, "countersign.db") }

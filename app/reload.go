@@ -38,11 +38,16 @@ func (s *station) apply(before, next config.Config) {
 			}
 		}
 	}
-	if !reflect.DeepEqual(guarded(before), guarded(next)) {
-		s.tell("The configuration file was changed. Connections, confinement, environment and limits take effect at the next start; until then what was in force still is.")
+	if reflect.DeepEqual(guarded(before), guarded(next)) {
+		s.log.Info("the changed configuration is in force")
 		return
 	}
-	s.log.Info("the changed configuration is in force")
+	if len(s.config.Connections) > 0 && guarding(next) != guarding(s.fromFile) {
+		s.tell("What guards this machine was changed in the configuration file. The next start asks you to accept that before anything runs; until then what was in force still is. To see the change: " +
+			s.place.self() + " config pending")
+		return
+	}
+	s.tell("The configuration file was changed. Connections, confinement, environment and limits take effect at the next start; until then what was in force still is.")
 }
 
 // guarded is the part of a configuration that takes a restart: all but what apply

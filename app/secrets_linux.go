@@ -45,6 +45,10 @@ func startAnew(given config.Credentials) error {
 	return fmt.Errorf("take the credentials out of the environment: start anew: %w", err)
 }
 
+// startOver replaces this process with the same program, which begins anew with the
+// same command line and credentials. It returns only when that cannot be done.
+func startOver(given config.Credentials) error { return startAnew(given) }
+
 // handedSecrets reads the credentials that startAnew handed on, if it did.
 func handedSecrets() (given config.Credentials, handed bool, err error) {
 	value, handed := os.LookupEnv(handedOver)

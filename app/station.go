@@ -78,6 +78,10 @@ func openStation(ctx context.Context, a assembly) (*station, error) {
 	if s.store, err = store.Open(ctx, a.place.database()); err != nil {
 		return nil, fmt.Errorf("open the journal: %w", err)
 	}
+	if err := s.guard(); err != nil {
+		s.close()
+		return nil, err
+	}
 	s.rules = policy.NewSource(cmp.Or(a.rulesFile, a.place.rulesFile()), s.store)
 	if err := s.connect(ctx); err != nil {
 		s.close()
