@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mattn/go-sqlite3"
+
 	"countersign/worker"
 )
 
@@ -171,10 +173,11 @@ func (s *Store) catchUp(ctx context.Context, sel *selection) error {
 	if !sel.searched {
 		return nil
 	}
-	if err := s.makeSearchable(ctx); errors.Is(err, ErrClosed) || ctx.Err() != nil {
-		return s.explain("search", err)
+	err := s.makeSearchable(ctx)
+	if e := (sqlite3.Error{}); errors.As(err, &e) && e.Code == sqlite3.ErrFull {
+		return nil
 	}
-	return nil
+	return s.explain("search", err)
 }
 
 func (sel *selection) add(wanted bool, condition string, arg any) {

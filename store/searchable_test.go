@@ -107,3 +107,73 @@ func TestTwoWhoMakeTheSameSearchableDoItOnce(t *testing.T) {
 		t.Errorf("%d rows", n)
 	}
 }
+
+func TestAnOutcomeThatCannotBeReadHidesNothingElse(t *testing.T) {
+	s := opened(t)
+	open(t, s, claimed("bad", "make")).started().must(worker.StepFinished, outcome(), finish)
+	if err := s.writer.do(t.Context(), func(w *writer) error {
+		_, err := w.exec(`UPDATE items SET outcome = '{'`)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		open(t, s, claimed(fmt.Sprint("i", i), "haystack"))
+	}
+	if n := s.lookUp(t, "haystack"); n != 5 {
+		t.Errorf("%d found", n)
+	}
+}
+
+func TestASearchThatIsAheadOfTheJournalBeginsAnew(t *testing.T) {
+	s := opened(t)
+	open(t, s, claimed("i", "make"))
+	if err := s.writer.do(t.Context(), func(w *writer) error {
+		_, err := w.exec(`UPDATE searchable SET through = 1000000`)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.lookUp(t, "make"); n != 1 {
+		t.Errorf("%d found", n)
+	}
+}
+
+func TestASearchThatCannotFollowSaysSo(t *testing.T) {
+	s := opened(t)
+	open(t, s, claimed("i", "make"))
+	if err := s.writer.do(t.Context(), func(w *writer) error {
+		_, err := w.exec(`DELETE FROM searchable`)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := s.Find(t.Context(), worker.HistoryQuery{Text: "make"}); err == nil {
+		t.Errorf("%d found, and no error", len(found))
+	}
+}
+
+// What came from other holds of an item is not looked at again with each note.
+func TestOnlyAnOutcomeHasTheOtherHoldsOfAnItemLookedAt(t *testing.T) {
+	s := opened(t)
+	for range 3 {
+		open(t, s, claimed("i", "make"))
+	}
+	last := open(t, s, claimed("i", "make")).started()
+	last.must(worker.StepFinished, outcome(), finish)
+	if n := s.lookUp(t, "needle"); n != 4 {
+		t.Errorf("%d found by the output", n)
+	}
+	if err := s.writer.do(t.Context(), func(w *writer) error {
+		_, err := w.exec(`UPDATE search SET output = ''`)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Move(t.Context(), last.id, worker.Move{At: noon, Step: worker.StepLease}); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.lookUp(t, "needle"); n != 0 {
+		t.Errorf("a note had %d looked at", n)
+	}
+}

@@ -124,7 +124,7 @@ func TestAnEntryCannotBeChangedByAStatement(t *testing.T) {
 }
 
 func TestAFileOfEveryEarlierVersionIsBroughtUpToDate(t *testing.T) {
-	for version := int64(1); version < 3; version++ {
+	for version := int64(1); version < 4; version++ {
 		path := filepath.Join(t.TempDir(), "journal.db")
 		old(t, path, version)
 		s := reopened(t, path)

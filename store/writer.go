@@ -130,8 +130,8 @@ func (w *writer) run() {
 // follow makes a batch of the journal searchable, and says whether there may be
 // more. What fails is tried again after the next step.
 func (w *writer) follow() (more bool) {
-	err := w.transact(func() (err error) {
-		more, err = w.makeSearchable()
+	_, err := w.transact(func() (err error) {
+		_, more, err = w.makeSearchable()
 		return err
 	})
 	w.entered = 0
@@ -166,9 +166,8 @@ func (w *writer) gather(first *step) []*step {
 }
 
 // commit makes the changes of a batch in one transaction and answers each step.
-// Where one of them fails none is made, and each is tried by itself: that is rare,
-// and to be able to undo one among others costs all of them more than it saves.
-// Where the transaction as a whole is lost, every step gets that error.
+// Where that fails none is made, and each is tried by itself: that is rare, and to
+// be able to undo one among others costs all of them more than it saves.
 func (w *writer) commit(batch []*step) {
 	batch = slices.DeleteFunc(batch, func(s *step) bool {
 		err := s.ctx.Err()
@@ -180,32 +179,39 @@ func (w *writer) commit(batch []*step) {
 	if len(batch) == 0 {
 		return
 	}
-	failed := false
-	err := w.transact(func() (err error) {
-		for _, s := range batch {
-			if err = s.change(w); err != nil {
-				failed = true
-				break
-			}
+	began, err := w.together(batch)
+	alone := err != nil && len(batch) > 1
+	for i, s := range batch {
+		if alone && began {
+			began, err = w.together(batch[i : i+1])
 		}
-		return err
-	})
-	if failed && len(batch) > 1 {
-		for i := range batch {
-			w.commit(batch[i : i+1])
-		}
-		return
-	}
-	for _, s := range batch {
 		s.done <- err
 	}
 }
 
-func (w *writer) transact(changes func() error) error {
-	if _, err := w.exec("BEGIN IMMEDIATE"); err != nil {
-		return err
+// together makes changes in one transaction, all or none.
+func (w *writer) together(batch []*step) (began bool, err error) {
+	began, err = w.transact(func() error {
+		for _, s := range batch {
+			if err := s.change(w); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		w.commits.Add(1)
 	}
-	err := changes()
+	return began, err
+}
+
+// transact makes changes in one transaction. Where it could not even begin one,
+// another process keeps the file to itself, and has been waited for.
+func (w *writer) transact(changes func() error) (began bool, err error) {
+	if _, err := w.exec("BEGIN IMMEDIATE"); err != nil {
+		return false, err
+	}
+	err = changes()
 	if err == nil {
 		_, err = w.exec("COMMIT")
 	}
@@ -215,10 +221,8 @@ func (w *writer) transact(changes func() error) error {
 		_, _ = w.exec("ROLLBACK")
 		w.head = nil
 		clear(w.records)
-		return err
 	}
-	w.commits.Add(1)
-	return nil
+	return true, err
 }
 
 // exec and row run one statement of a change. They take no context: a statement

@@ -263,3 +263,47 @@ func TestALostTransactionFailsOnlyTheStepThatLostIt(t *testing.T) {
 		t.Errorf("there is %q", got)
 	}
 }
+
+// Another process may keep the file to itself. It is waited for once, not once
+// for each step.
+func TestABatchThatCannotBeginIsAnsweredAtOnce(t *testing.T) {
+	s := opened(t)
+	var got int
+	if err := s.writer.do(t.Context(), func(w *writer) error { return w.row("PRAGMA busy_timeout = 1", nil, &got) }); err != nil {
+		t.Fatal(err)
+	}
+	other := reopened(t, s.path)
+	letGo := held(t, s)
+	tries := 0
+	first := queue(t, s, t.Context(), func(w *writer) error {
+		tries++
+		if tries == 1 {
+			// The batch is undone for this, and then the file is another's.
+			if _, err := w.exec("ROLLBACK"); err != nil {
+				return err
+			}
+			if _, err := other.writer.conn.ExecContext(context.Background(), "BEGIN IMMEDIATE"); err != nil {
+				return err
+			}
+		}
+		return errors.New("bad")
+	})
+	second := queue(t, s, t.Context(), set("a", "1"))
+	third := queue(t, s, t.Context(), set("b", "1"))
+	letGo()
+	for _, answer := range []chan error{first, second, third} {
+		var e sqlite3.Error
+		if err := <-answer; !errors.As(err, &e) || e.Code != sqlite3.ErrBusy {
+			t.Errorf("got %v", err)
+		}
+	}
+	if tries != 1 {
+		t.Errorf("it was tried %d times", tries)
+	}
+	if _, err := other.writer.conn.ExecContext(context.Background(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.writer.do(t.Context(), set("c", "1")); err != nil {
+		t.Error(err)
+	}
+}

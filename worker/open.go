@@ -63,7 +63,7 @@ type hold struct {
 	task         execute.Task // what is to run: given, unless the operator changed it
 	steps        []Entry
 	phase        phase
-	turn         chan struct{} // closed when its turn comes, while it waits for that
+	turn         chan struct{} // closed when its turn may have come, while it waits for that
 	processEnded bool          // it is written down yet, but takes no slot any more
 	claimed      int           // the how manieth claim
 	answered     bool

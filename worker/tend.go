@@ -150,19 +150,29 @@ func decision(a answer) change {
 func (h *hold) waitTurn(ctx context.Context) error {
 	ctx, cancel := h.whileAlive(ctx)
 	defer cancel(nil)
-	turn := make(chan struct{})
-	h.e.mu.Lock()
-	h.turn = turn
-	h.e.signal()
-	h.e.mu.Unlock()
-	select {
-	case <-turn:
-	case <-ctx.Done():
+	for ctx.Err() == nil {
+		turn := h.takeTurn()
+		if turn == nil {
+			return nil
+		}
+		select {
+		case <-turn:
+		case <-ctx.Done():
+		}
 	}
-	h.e.mu.Lock()
-	h.turn = nil
-	h.e.mu.Unlock()
 	return context.Cause(ctx)
+}
+
+// takeTurn takes a slot, or returns what is closed when there may be one.
+func (h *hold) takeTurn() <-chan struct{} {
+	h.e.mu.Lock()
+	defer h.e.mu.Unlock()
+	if h.e.mayStart(h) {
+		h.phase = phaseAccepting
+		return nil
+	}
+	h.turn = make(chan struct{})
+	return h.turn
 }
 
 // run gets the harness's accept, starts the item and waits for its end. Nil means

@@ -1,7 +1,29 @@
 package worker
 
-// giveTurns lets those ask for their accept who may: for each there is a slot, and
-// nobody who was claimed before it can take it. e.mu must be held.
+// mayStart says whether h may ask for its accept now: there is a slot, and nobody
+// who was claimed before it can take it. e.mu must be held.
+func (e *Engine) mayStart(h *hold) bool {
+	if e.paused || e.quitting {
+		return false
+	}
+	free := e.cfg.MaxRunning - e.slotsTaken()
+	for _, other := range e.holds { // in the order of their claims
+		if free <= 0 || other == h {
+			break
+		}
+		if e.isNext(other) {
+			free--
+		}
+	}
+	return free > 0 && e.isNext(h)
+}
+
+// isNext says whether h could start, had it a slot.
+func (e *Engine) isNext(h *hold) bool {
+	return h.phase == phaseInLine && h.rec.Decision == Approved && h.life.Err() == nil && e.isHead(h)
+}
+
+// giveTurns wakes those who may start. e.mu must be held.
 func (e *Engine) giveTurns() {
 	if e.paused || e.quitting {
 		return
@@ -11,15 +33,19 @@ func (e *Engine) giveTurns() {
 		if free <= 0 {
 			return
 		}
-		if h.phase != phaseInLine || h.rec.Decision != Approved || h.life.Err() != nil || !e.isHead(h) {
-			continue
+		if e.isNext(h) {
+			free-- // kept for it, even if it does not wait yet
+			h.wake()
 		}
-		free-- // kept for it, even if it does not wait yet
-		if h.turn != nil {
-			h.phase = phaseAccepting
-			close(h.turn)
-			h.turn = nil
-		}
+	}
+}
+
+// wake has a hold that waits for its turn look whether it has come. e.mu must be
+// held.
+func (h *hold) wake() {
+	if h.turn != nil {
+		close(h.turn)
+		h.turn = nil
 	}
 }
 
