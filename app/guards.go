@@ -100,8 +100,10 @@ func (g guards) keep(s *store.Store) error { return s.KeepGuards(g.place.configF
 // title, what and doubt say of a change what it is and what to think of it.
 func (g guards) title() string { return "What guards this machine was changed" }
 
-func (g guards) what() string {
-	return g.title() + " in " + safetext.Line(g.place.configFile()) + " since it was last in force."
+func (g guards) what() string { return g.title() + " in " + g.since() }
+
+func (g guards) since() string {
+	return safetext.Line(g.place.configFile()) + " since it was last in force."
 }
 
 const (

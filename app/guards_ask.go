@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"countersign/store"
 	"countersign/ui"
@@ -19,7 +18,7 @@ func (g guards) ask(a assembly) error {
 	window, accepted := fyneapp.NewWithID(appID), false
 	err := withDisplay(len(a.fromFile.Connections) > 0, func() {
 		ui.Change{
-			App: window, Title: g.title(), Words: g.what() + " " + nothingRan, Doubt: doubt + " In a terminal: " + g.place.self() + " config pending", Diff: g.diff(),
+			App: window, Title: g.title(), Words: "In " + g.since() + " " + nothingRan, Doubt: doubt, Diff: g.diff(),
 			Accept: func() { accepted = true; window.Quit() },
 			Quit:   window.Quit,
 		}.Show()
@@ -36,8 +35,5 @@ func (g guards) ask(a assembly) error {
 		return err
 	}
 	a.log.Info("the change was accepted; starting anew", "file", safetext.Line(g.place.configFile()))
-	if err := startOver(a.given); err != nil {
-		return fmt.Errorf("the change was accepted; start Countersign again: %w", err)
-	}
-	return nil
+	return startOver(a.given)
 }

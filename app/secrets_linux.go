@@ -47,7 +47,9 @@ func startAnew(given config.Credentials) error {
 
 // startOver replaces this process with the same program, which begins anew with the
 // same command line and credentials. It returns only when that cannot be done.
-func startOver(given config.Credentials) error { return startAnew(given) }
+func startOver(given config.Credentials) error {
+	return fmt.Errorf("start over: %w", startAnew(given))
+}
 
 // handedSecrets reads the credentials that startAnew handed on, if it did.
 func handedSecrets() (given config.Credentials, handed bool, err error) {
