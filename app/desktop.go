@@ -103,8 +103,12 @@ func openWindow(a assembly, suffix, hello string, beside func(context.Context)) 
 		ended <- err
 		fyne.Do(func() {
 			over.Store(true)
-			if context.Cause(ctx) != errQuit { // else the loop ends by itself, or has
+			if context.Cause(ctx) != errQuit {
 				window.Quit()
+			} else {
+				// The loop ends by itself, or has, unless the signal came before it
+				// began. This draws nothing and is nothing to one that has ended.
+				window.Driver().Quit()
 			}
 		})
 	}()

@@ -313,3 +313,24 @@ func TestEndToEndASecondStartRaisesTheFirstWindow(t *testing.T) {
 		t.Errorf("quitting: %v", err)
 	}
 }
+
+func TestEndToEndASignalEndsTheProgramFromItsFirstMomentOn(t *testing.T) {
+	binary(t)
+	o := startOffice(t)
+	o.window("Countersign") // it is drawn before its loop begins
+	if err := o.program.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- o.program.cmd.Wait() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		_ = o.program.cmd.Process.Kill()
+		<-ended
+		t.Error("it did not end")
+	}
+}
