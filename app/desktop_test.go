@@ -46,7 +46,9 @@ func startDesk(t testing.TB) *desk {
 	return d
 }
 
-// startX starts the X server, which picks a free display and names it.
+// startX starts the X server, which picks a free display and names it. With
+// -noreset it does not begin anew, and turn away who comes just then, whenever its
+// last client has gone: whoever looks for a window is one.
 func (d *desk) startX() {
 	d.t.Helper()
 	r, w, err := os.Pipe()
@@ -54,7 +56,7 @@ func (d *desk) startX() {
 		d.t.Fatal(err)
 	}
 	defer r.Close()
-	x := exec.Command("Xvfb", "-displayfd", "3", "-screen", "0", "1280x860x24", "-nolisten", "tcp")
+	x := exec.Command("Xvfb", "-displayfd", "3", "-screen", "0", "1280x860x24", "-nolisten", "tcp", "-noreset")
 	x.ExtraFiles = []*os.File{w}
 	d.run(x)
 	w.Close()

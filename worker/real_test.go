@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -241,28 +240,4 @@ func TestItemsOfManySessionsEachRunOnce(t *testing.T) {
 			t.Errorf("session %d ran %q, %v", i, got, err)
 		}
 	}
-}
-
-func TestTheLastThatFinishedAreKeptForTheWindow(t *testing.T) {
-	r := startReal(t, harness.Options{})
-	for range 205 {
-		r.enqueue("s", wire.KindList, wire.List{})
-	}
-	last := r.enqueue("s", wire.KindList, wire.List{})
-	r.await(last)
-	r.until("all are closed", func(s worker.Snapshot) bool {
-		return len(s.Finished) == 200 && s.Finished[0].Item.ID == last && s.Finished[0].Closed
-	})
-	finished := r.engine.Snapshot().Finished
-	if !slices.IsSortedFunc(finished, func(a, b worker.View) int { return int(b.ID - a.ID) }) {
-		t.Error("they are not newest first")
-	}
-
-	large := strings.Repeat("x", 5<<20)
-	for range 5 {
-		r.await(r.enqueue("s", wire.KindWrite, wire.Write{Path: "large", Content: large}))
-	}
-	r.until("only some of the large ones are kept", func(s worker.Snapshot) bool {
-		return len(s.Finished) == 3 && s.Finished[0].Closed
-	})
 }
