@@ -108,7 +108,7 @@ func (r *Runner) commandDir(root *os.Root, cwd string) (string, error) {
 		}
 	}
 	// The path is looked up again by name: it has to be what was judged.
-	again, err := os.Stat(dir)
+	again, err := os.Lstat(dir)
 	if err != nil || !os.SameFile(info, again) {
 		return "", fmt.Errorf("the directory %q was changed at this moment", cwd)
 	}

@@ -72,8 +72,7 @@ func (k *Keeper) launch() (*helper, error) {
 	// over and over goes on when we are killed; and so does what a command started
 	// that kills its helper in just that moment, but for its first process, which
 	// the kernel kills with the helper.
-	h := &helper{lifeline: orders, reports: make(chan report, 4), // what one command gives, with nobody to wait for
-
+	h := &helper{lifeline: orders, reports: make(chan report, 5), // as many as there are of one command
 		cmd: &exec.Cmd{Path: k.program, Args: []string{keep.Name}, Env: []string{}, Dir: "/",
 			ExtraFiles:  []*os.File{lifeline, to},
 			SysProcAttr: &unix.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGCONT}}}

@@ -288,3 +288,24 @@ func TestEachProcessIsAskedToEndOnce(t *testing.T) {
 		}
 	}
 }
+
+// A link that takes the work directory's place in the last moment is not followed.
+func TestTheDirectoryOfACommandIsNoLink(t *testing.T) {
+	r := newRunner(t)
+	root, err := r.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := os.Rename(r.Dir(), r.Dir()+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(r.Dir()+".old", r.Dir()); err != nil {
+		t.Fatal(err)
+	}
+	for _, cwd := range []string{"", ".", "/", "./"} {
+		if dir, err := r.commandDir(root, cwd); err == nil && dir != r.Dir()+".old" {
+			t.Errorf("cwd %q: %s", cwd, dir)
+		}
+	}
+}

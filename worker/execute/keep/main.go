@@ -79,8 +79,8 @@ func Main() int {
 	if err != nil || first.order != Run {
 		return 2 // nothing was started, and whoever holds the other end sees that
 	}
-	var orders chan order // nil until somebody has to listen for them
-	for next := first; ; next = nextCommand(orders) {
+	orders := make(chan order)
+	for next, isFirst := first, true; ; next, isFirst = nextCommand(orders), false {
 		if next.order != Run {
 			return 0
 		}
@@ -95,19 +95,13 @@ func Main() int {
 		if err != nil {
 			return 1
 		}
-		var first death
-		if orders == nil {
-			if first = endsSoon(pid); first.pid != 0 && childless() {
-				say(first.line() + line(Done, ""))
-				continue
-			}
-			orders = make(chan order)
+		if isFirst {
 			go listen(orders)
 		}
 		done := make(chan bool)
 		go func() {
 			k := &keeper{command: next.command, self: unix.Getpid(), orders: orders}
-			done <- k.watch(pid, first)
+			done <- k.watch(pid)
 		}()
 		if alone := <-done; !alone {
 			return 0
@@ -119,13 +113,7 @@ func Main() int {
 // late for a command that has ended.
 func nextCommand(orders <-chan order) order {
 	for {
-		o, err := order{}, error(nil)
-		if orders != nil {
-			o = <-orders
-		} else if o, err = receive(); err != nil {
-			return order{cut: true}
-		}
-		if o.order == Run || o.cut {
+		if o := <-orders; o.order == Run || o.cut {
 			return o
 		}
 	}

@@ -29,47 +29,12 @@ type death struct {
 	status unix.WaitStatus
 }
 
-// line is the report of a command's own death.
-func (d death) line() string { return line(Ended, strconv.Itoa(int(d.status))) }
-
-// soon is within what time most commands end. Until then one thread keeps a
-// command: to wake others for it takes longer than many run.
-const soon = 100 * time.Millisecond
-
-// endsSoon waits a moment for a command to end by itself, with the lifeline quiet.
-// It returns no death otherwise.
-func endsSoon(command int) (d death) {
-	fd, err := unix.PidfdOpen(command, 0)
-	if err != nil {
-		return death{}
-	}
-	defer unix.Close(fd)
-	waited := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}, {Fd: LifelineFD, Events: unix.POLLIN}}
-	until := time.Now().Add(soon)
-	for err = unix.EINTR; err == unix.EINTR; {
-		_, err = unix.Poll(waited, int(max(0, time.Until(until).Milliseconds())))
-	}
-	if err != nil || waited[0].Revents == 0 {
-		return death{}
-	}
-	if d.pid, err = unix.Wait4(command, &d.status, unix.WNOHANG, nil); err != nil || d.pid != command {
-		return death{}
-	}
-	return d
-}
-
-// childless says that there is no child, dead or alive.
-func childless() bool {
-	return unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil) == unix.ECHILD
-}
-
 // watch returns when nothing of the command is left. No child left means no
 // descendant left: a process whose parent ends becomes ours. It says whether the
 // command ended alone, with the lifeline whole: then this helper is as good as new.
-// first is a death that is known already, if it has a pid.
-func (k *keeper) watch(command int, first death) (alone bool) {
+func (k *keeper) watch(command int) (alone bool) {
 	deaths := make(chan death)
-	go reap(deaths, first)
+	go reap(deaths)
 	alone = true
 	var (
 		ended, asked bool
@@ -95,7 +60,13 @@ func (k *keeper) watch(command int, first death) (alone bool) {
 				continue
 			}
 			ended = true
-			say(d.line())
+			if childless() {
+				say(line(Ended, strconv.Itoa(int(d.status))) + line(Done, ""))
+				for range deaths { // nobody waits for the next command's
+				}
+				return alone
+			}
+			report(Ended, strconv.Itoa(int(d.status)))
 			if left := k.living(); len(left) > 0 {
 				alone = false
 				if !asked {
@@ -122,10 +93,7 @@ func (k *keeper) watch(command int, first death) (alone bool) {
 }
 
 // reap waits for every child there is, and closes deaths when there is none.
-func reap(deaths chan<- death, first death) {
-	if first.pid != 0 {
-		deaths <- first
-	}
+func reap(deaths chan<- death) {
 	for {
 		var d death
 		var err error
@@ -155,13 +123,15 @@ func (k *keeper) isChild(p Proc) bool { return p.Parent == k.self }
 
 // living is all without the dead.
 func (k *keeper) living() (living []Proc) {
-	if childless() {
-		return nil // it takes longer to look for them
-	}
 	for _, p := range k.all() {
 		if !p.Dead {
 			living = append(living, p)
 		}
 	}
 	return living
+}
+
+// childless says that there is no child, dead or alive, and so no descendant.
+func childless() bool {
+	return unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil) == unix.ECHILD
 }
