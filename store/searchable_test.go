@@ -27,6 +27,18 @@ func rows(t *testing.T, s *Store, query string, args ...any) (n int) {
 	return n
 }
 
+// behind changes the file behind the store's back.
+func behind(t *testing.T, s *Store, statement string) {
+	t.Helper()
+	err := s.writer.do(t.Context(), func(w *writer) error {
+		_, err := w.exec(statement)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestASearchFindsWhatWasWrittenDownAMomentAgo(t *testing.T) {
 	s := opened(t)
 	ta := open(t, s, claimed("i", "make haystack"))
@@ -111,12 +123,7 @@ func TestTwoWhoMakeTheSameSearchableDoItOnce(t *testing.T) {
 func TestAnOutcomeThatCannotBeReadHidesNothingElse(t *testing.T) {
 	s := opened(t)
 	open(t, s, claimed("bad", "make")).started().must(worker.StepFinished, outcome(), finish)
-	if err := s.writer.do(t.Context(), func(w *writer) error {
-		_, err := w.exec(`UPDATE items SET outcome = '{'`)
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	behind(t, s, `UPDATE items SET outcome = '{'`)
 	for i := range 5 {
 		open(t, s, claimed(fmt.Sprint("i", i), "haystack"))
 	}
@@ -128,12 +135,7 @@ func TestAnOutcomeThatCannotBeReadHidesNothingElse(t *testing.T) {
 func TestASearchThatIsAheadOfTheJournalBeginsAnew(t *testing.T) {
 	s := opened(t)
 	open(t, s, claimed("i", "make"))
-	if err := s.writer.do(t.Context(), func(w *writer) error {
-		_, err := w.exec(`UPDATE searchable SET through = 1000000`)
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	behind(t, s, `UPDATE searchable SET through = 1000000`)
 	if n := s.lookUp(t, "make"); n != 1 {
 		t.Errorf("%d found", n)
 	}
@@ -142,12 +144,7 @@ func TestASearchThatIsAheadOfTheJournalBeginsAnew(t *testing.T) {
 func TestASearchThatCannotFollowSaysSo(t *testing.T) {
 	s := opened(t)
 	open(t, s, claimed("i", "make"))
-	if err := s.writer.do(t.Context(), func(w *writer) error {
-		_, err := w.exec(`DELETE FROM searchable`)
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	behind(t, s, `DELETE FROM searchable`)
 	if found, err := s.Find(t.Context(), worker.HistoryQuery{Text: "make"}); err == nil {
 		t.Errorf("%d found, and no error", len(found))
 	}
@@ -164,12 +161,7 @@ func TestOnlyAnOutcomeHasTheOtherHoldsOfAnItemLookedAt(t *testing.T) {
 	if n := s.lookUp(t, "needle"); n != 4 {
 		t.Errorf("%d found by the output", n)
 	}
-	if err := s.writer.do(t.Context(), func(w *writer) error {
-		_, err := w.exec(`UPDATE search SET output = ''`)
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	behind(t, s, `UPDATE search SET output = ''`)
 	if err := s.Move(t.Context(), last.id, worker.Move{At: noon, Step: worker.StepLease}); err != nil {
 		t.Fatal(err)
 	}
