@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -212,6 +213,10 @@ func TestEndToEndPauseInTheTrayStopsClaiming(t *testing.T) {
 	o.window("Countersign")
 	o.trayItem()
 	o.untilPs(o.enqueue("sess_a", "true"))
+	// A menu that is made anew has other numbers for its items.
+	o.until("the menu has what waits", func() bool {
+		return slices.ContainsFunc(o.menu(), func(it menuItem) bool { return strings.HasSuffix(it.label, " waits") })
+	})
 	o.choose("Pause")
 	o.until("the menu shows the pause", func() bool {
 		for _, it := range o.menu() {
