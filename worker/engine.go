@@ -230,8 +230,8 @@ func (e *Engine) quit(cause error) {
 	e.changed()
 }
 
-// signal gives a turn to whoever may have one now, and room to the next claim.
-// e.mu must be held.
+// signal wakes those who may start now, and the next claim if there is room for
+// it. e.mu must be held.
 func (e *Engine) signal() {
 	e.giveTurns()
 	if e.mayClaim() {
