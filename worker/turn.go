@@ -1,43 +1,33 @@
 package worker
 
-// mayStart says whether h may ask for its accept now: there is a slot, and nobody
-// who was claimed before it can take it. e.mu must be held.
-func (e *Engine) mayStart(h *hold) bool {
-	if e.paused || e.quitting {
-		return false
-	}
-	free := e.cfg.MaxRunning - e.slotsTaken()
-	for _, other := range e.holds { // in the order of their claims
-		if free <= 0 || other == h {
-			break
-		}
-		if e.isNext(other) {
-			free--
-		}
-	}
-	return free > 0 && e.isNext(h)
-}
+import "slices"
 
-// isNext says whether h could start, had it a slot.
-func (e *Engine) isNext(h *hold) bool {
-	return h.phase == phaseInLine && h.rec.Decision == Approved && h.life.Err() == nil && e.isHead(h)
-}
+// mayStart says whether h may ask for its accept now. e.mu must be held.
+func (e *Engine) mayStart(h *hold) bool { return slices.Contains(e.next(), h) }
 
 // giveTurns wakes those who may start. e.mu must be held.
 func (e *Engine) giveTurns() {
+	for _, h := range e.next() {
+		h.wake()
+	}
+}
+
+// next returns those who may ask for their accept now: for each there is a slot, and
+// nobody who was claimed before it can take it. e.mu must be held.
+func (e *Engine) next() (next []*hold) {
 	if e.paused || e.quitting {
-		return
+		return nil
 	}
 	free := e.cfg.MaxRunning - e.slotsTaken()
 	for _, h := range e.holds { // in the order of their claims
-		if free <= 0 {
-			return
+		if len(next) >= free {
+			break
 		}
-		if e.isNext(h) {
-			free-- // kept for it, even if it does not wait yet
-			h.wake()
+		if h.phase == phaseInLine && h.rec.Decision == Approved && h.life.Err() == nil && e.isHead(h) {
+			next = append(next, h)
 		}
 	}
+	return next
 }
 
 // wake has a hold that waits for its turn look whether it has come. e.mu must be
