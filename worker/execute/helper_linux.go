@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"time"
 
@@ -24,7 +25,8 @@ const (
 // helper is a process that keeps one command at a time.
 type helper struct {
 	cmd      *exec.Cmd
-	lifeline *os.File    // a socket; to close it is an order, too
+	commands *os.File    // a socket
+	lifeline *os.File    // a pipe, for orders; to close it is one, too
 	reports  chan report // closed when it is gone
 	reused   bool        // it has kept a command before
 	rest     *time.Timer // ends it while it is idle
@@ -50,19 +52,17 @@ func (k *Keeper) hire() (*helper, error) {
 
 // launch starts a helper.
 func (k *Keeper) launch() (*helper, error) {
-	lifeline, orders, err := socketPair()
+	theirs, ours, err := connections()
 	if err != nil {
 		return nil, err
 	}
-	defer lifeline.Close()
-	from, to, err := os.Pipe()
-	if err != nil {
-		orders.Close()
-		return nil, err
-	}
-	defer to.Close()
-	// Its environment is empty, so there is nothing to see in it and nothing in
-	// it acts on the helper. A session of its own keeps it and the command from
+	defer func() {
+		for _, f := range theirs {
+			f.Close()
+		}
+	}()
+	// Its environment is its own, so there is nothing to see in it and nothing of
+	// ours acts on the helper. A session of its own keeps it and the command from
 	// our terminal, and tells all that descends from it from what does not.
 	//
 	// A suspended helper does not see its lifeline close: the kernel wakes it when
@@ -72,33 +72,70 @@ func (k *Keeper) launch() (*helper, error) {
 	// over and over goes on when we are killed; and so does what a command started
 	// that kills its helper in just that moment, but for its first process, which
 	// the kernel kills with the helper.
-	h := &helper{lifeline: orders, reports: make(chan report, 5), // as many as there are of one command
-		cmd: &exec.Cmd{Path: k.program, Args: []string{keep.Name}, Env: []string{}, Dir: "/",
-			ExtraFiles:  []*os.File{lifeline, to},
+	h := &helper{commands: ours.commands, lifeline: ours.lifeline,
+		reports: make(chan report, 5), // as many as there are of one command
+		cmd: &exec.Cmd{Path: k.program, Args: []string{keep.Name}, Env: keep.Environ, Dir: "/",
+			ExtraFiles:  theirs,
 			SysProcAttr: &unix.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGCONT}}}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err := h.cmd.Start(); err != nil {
-		orders.Close()
-		from.Close()
+	if err := startQuiet(h.cmd); err != nil {
+		ours.close()
 		return nil, fmt.Errorf("start the helper %s: %v", k.program, err) // whatever it is, it is not the command's
 	}
 	k.live[h.cmd.Process.Pid] = true
 	go func() {
-		h.read(from)
+		h.read(ours.reports)
 		k.lost(h)
 	}()
 	return h, nil
 }
 
-// socketPair returns the two ends of a lifeline: the helper's, and ours.
-func socketPair() (theirs, ours *os.File, err error) {
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, os.NewSyscallError("socketpair", err)
+// startQuiet starts a helper with timers that may be late (keep.Slack).
+func startQuiet(helper *exec.Cmd) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(keep.Slack), 0, 0, 0)
+	defer func() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0) }() // what it was when the thread began
+	return helper.Start()
+}
+
+// ourEnds are those of what leads to a helper.
+type ourEnds struct{ commands, reports, lifeline *os.File }
+
+func (e ourEnds) close() {
+	for _, f := range []*os.File{e.commands, e.reports, e.lifeline} {
+		f.Close() // nothing to one that is nil
 	}
-	_ = unix.SetNonblock(ends[1], true) // a write can have a deadline then
-	return os.NewFile(uintptr(ends[0]), "lifeline"), os.NewFile(uintptr(ends[1]), "lifeline"), nil
+}
+
+// connections makes what a helper is started with, in the order of its
+// descriptors, and our ends of it.
+func connections() (theirs []*os.File, ours ourEnds, err error) {
+	defer func() {
+		if err != nil {
+			for _, f := range theirs {
+				f.Close()
+			}
+			ours.close()
+		}
+	}()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, ours, os.NewSyscallError("socketpair", err)
+	}
+	_ = unix.SetNonblock(pair[1], true) // a write can have a deadline then
+	theirs = append(theirs, os.NewFile(uintptr(pair[0]), "commands"))
+	ours.commands = os.NewFile(uintptr(pair[1]), "commands")
+	from, to, err := os.Pipe()
+	if err != nil {
+		return theirs, ours, err
+	}
+	theirs, ours.reports = append(theirs, to), from
+	if from, to, err = os.Pipe(); err != nil {
+		return theirs, ours, err
+	}
+	return append(theirs, from), ourEnds{ours.commands, ours.reports, to}, nil
 }
 
 // read passes on what the helper reports, to its end.
@@ -151,8 +188,8 @@ func (k *Keeper) lost(h *helper) {
 func (h *helper) hand(ctx context.Context, command []byte, files [keep.Handed]int) error {
 	h.wake()
 	deadline, _ := ctx.Deadline()
-	_ = h.lifeline.SetWriteDeadline(deadline)
-	conn, err := h.lifeline.SyscallConn()
+	_ = h.commands.SetWriteDeadline(deadline)
+	conn, err := h.commands.SyscallConn()
 	if err != nil {
 		return err
 	}
@@ -166,7 +203,7 @@ func (h *helper) hand(ctx context.Context, command []byte, files [keep.Handed]in
 		err = sent
 	}
 	if err == nil {
-		_, err = h.lifeline.Write(command)
+		_, err = h.commands.Write(command)
 	}
 	return err
 }

@@ -39,6 +39,56 @@ func TestAHelperKeepsOneCommandAfterAnother(t *testing.T) {
 	noChildren(t)
 }
 
+func TestAHelperMakesRoomForAnotherInTheEnd(t *testing.T) {
+	r := newRunner(t)
+	first := helperOf(t, r, "true")
+	var last int
+	for range keep.MostCommands {
+		if last = helperOf(t, r, "true"); last != first {
+			break
+		}
+	}
+	if last == first {
+		t.Error("it goes on for ever")
+	}
+	until(t, "it is waited for", func() bool { _, there := keep.Look(first); return !there })
+	noChildren(t)
+}
+
+// TestTheTimersOfACommandAreNotLateAsItsHelpersAre has one of each kind, and two
+// under the same helper.
+func TestTheTimersOfACommandAreNotLateAsItsHelpersAre(t *testing.T) {
+	want := fmt.Sprintln(int(timerSlack()))
+	const tell = "cat /proc/self/timerslack_ns"
+	confined, _ := confinedRunner(t)
+	for _, r := range []*Runner{newRunner(t), newRunner(t), confined} {
+		if _, res := run(t, r, sh(tell)); res.Stdout != want || res.ExitCode != 0 {
+			t.Errorf("%s%s, want %s", res.Stdout, res.Stderr, want)
+		}
+	}
+	k := testKeeper(t)
+	k.mu.Lock()
+	h := k.idle[len(k.idle)-1]
+	k.mu.Unlock()
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", h.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := 0
+	for _, thread := range threads {
+		slack, err := os.ReadFile("/proc/" + thread.Name() + "/timerslack_ns")
+		if err != nil {
+			t.Skip(err)
+		}
+		if string(slack) == fmt.Sprintln(int(keep.Slack)) {
+			late++
+		}
+	}
+	if late == 0 || late >= len(threads)-1 { // all but those that keep the command
+		t.Errorf("of %d threads %d are late", len(threads), late)
+	}
+}
+
 // TestNothingOfACommandReachesTheNext has one command after another in one helper
 // tell all that it was given.
 func TestNothingOfACommandReachesTheNext(t *testing.T) {

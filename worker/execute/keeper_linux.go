@@ -102,6 +102,7 @@ func (k *Keeper) Dismiss() {
 // means nothing.
 func (k *Keeper) bury(h *helper) {
 	_ = h.cmd.Process.Kill() // it may have been suspended at its end
+	h.commands.Close()
 	h.lifeline.Close()
 	k.mu.Lock()
 	_ = h.cmd.Wait()

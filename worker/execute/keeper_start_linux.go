@@ -46,7 +46,7 @@ func (k *Keeper) start(ctx context.Context, cmd *exec.Cmd, grace time.Duration, 
 	inTime, cancel := context.WithTimeout(ctx, k.limits.start)
 	defer cancel()
 	order := keep.Command{Path: cmd.Path, Args: cmd.Args, Env: cmd.Environ(), Until: until,
-		Grace: grace, LeftGrace: min(grace, leftGrace)}
+		Grace: grace, LeftGrace: min(grace, leftGrace), TimerSlack: timerSlack()}
 	if confined != nil {
 		order.Confine, order.Writable = true, confined.writable
 	}
@@ -67,6 +67,12 @@ func (k *Keeper) start(ctx context.Context, cmd *exec.Cmd, grace time.Duration, 
 		return nil, fmt.Errorf("no helper began with it within %v, and what was accepted is not started later than that", k.limits.start)
 	}
 	return nil, err
+}
+
+// timerSlack is by how much timers may be late here: what a command gets.
+func timerSlack() time.Duration {
+	slack, _ := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
+	return max(1, time.Duration(slack))
 }
 
 // startIn has one helper after another start a command, until one begins with it.

@@ -72,17 +72,37 @@ func TestAStopThatComesBeforeTheStartKeepsItFromStarting(t *testing.T) {
 }
 
 func TestAHelperThatDoesNotAnswerIsReplacedAndTheCommandRunsOnce(t *testing.T) {
-	k := newKeeper(selfProgram, testKeeper(t).mark)
+	k := silentHelper(t, usualLimits)
 	k.limits.reused = 100 * time.Millisecond
 	k.limits.start = time.Minute
+	silent, err := k.launch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.keepIdle(silent)
+	k.program, k.mark = selfProgram, testKeeper(t).mark
 	r := newRunner(t, func(o *Options) { o.Keeper = k })
-	first := helperOf(t, r, "true")
-	suspendAgainAndAgain(t, first)
 	if o, _ := run(t, r, sh("echo ran >>effect")); o.How != Ended || o.Exit != 0 {
 		t.Errorf("outcome %+v", o)
 	}
 	if data, _ := os.ReadFile(filepath.Join(r.Dir(), "effect")); string(data) != "ran\n" {
 		t.Errorf("it ran %q", data)
+	}
+	k.Dismiss()
+	checkGone(t, silent.cmd.Process.Pid)
+	noChildren(t)
+}
+
+func TestWhatIsSaidOfACommandIsTrueWhenItsHelperIsSuspendedAgainAndAgain(t *testing.T) {
+	k := newKeeper(selfProgram, testKeeper(t).mark)
+	k.limits.reused = 100 * time.Millisecond
+	r := newRunner(t, func(o *Options) { o.Keeper = k })
+	first := helperOf(t, r, "true")
+	suspendAgainAndAgain(t, first)
+	o, _ := run(t, r, sh("echo ran >>effect"))
+	data, _ := os.ReadFile(filepath.Join(r.Dir(), "effect"))
+	if effect := string(data); effect != "" && effect != "ran\n" || o.How == Ended && effect == "" || o.How == CouldNotStart && effect != "" {
+		t.Errorf("effect %q, outcome %+v", effect, o)
 	}
 	k.Dismiss()
 	checkGone(t, first)

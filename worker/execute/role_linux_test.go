@@ -25,7 +25,7 @@ func playRole() {
 		return
 	}
 	os.Unsetenv(roleVar)
-	os.Exit(map[string]func() int{"victim": playVictim, "unconfined": playUnconfined, "nobody": playNobody, "limited": playLimited}[role]())
+	os.Exit(map[string]func() int{"victim": playVictim, "unconfined": playUnconfined, "nobody": playNobody, "limited": playLimited, "crowded": playCrowded}[role]())
 }
 
 // as returns this program in a role.

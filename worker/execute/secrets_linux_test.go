@@ -36,21 +36,27 @@ func TestNoAncestorOfACommandShowsItOurSecrets(t *testing.T) {
 	}
 }
 
-// TestACommandCannotLookIntoItsHelper has this program run as a user without
-// privileges, for whom the kernel's rules count.
-func TestACommandCannotLookIntoItsHelper(t *testing.T) {
+// ownDir is a directory of another user's, whom only root can be.
+func ownDir(t *testing.T, user int) string {
+	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("only root can become another user")
 	}
-	dir, err := os.MkdirTemp("/tmp", "nobody-")
+	dir, err := os.MkdirTemp("/tmp", "own-") // others cannot come to t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(dir)
-	if err := os.Chown(dir, nobody, nobody); err != nil {
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chown(dir, user, user); err != nil {
 		t.Fatal(err)
 	}
-	cmd := as("nobody", dir)
+	return dir
+}
+
+// TestACommandCannotLookIntoItsHelper has this program run as a user without
+// privileges, for whom the kernel's rules count.
+func TestACommandCannotLookIntoItsHelper(t *testing.T) {
+	cmd := as("nobody", ownDir(t, nobody))
 	cmd.Env = append(cmd.Env, "MANAGED_AGENTS_API_KEY=our-secret")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := cmd.Output()

@@ -12,7 +12,7 @@ import (
 
 // version is of what is said over the pipes. A helper of another version, left
 // by half an update, starts nothing.
-const version = "countersign-keeper 3"
+const version = "countersign-keeper 4"
 
 // Command is what a helper is asked to start. None of its strings has a NUL, as
 // the kernel's own have none.
@@ -28,6 +28,10 @@ type Command struct {
 	// Grace is between asking everything that runs to end and killing it.
 	// LeftGrace is the same for what the command left running when it ended.
 	Grace, LeftGrace time.Duration
+
+	// TimerSlack is by how much its timers may be late, at least 1 ns: the
+	// helper's own is another (Slack).
+	TimerSlack time.Duration
 
 	Confine  bool
 	Writable []string // confined: the places that can be written to
@@ -50,6 +54,7 @@ func (c Command) Encode() []byte {
 	put(strconv.FormatUint(c.Until, 10))
 	put(strconv.FormatInt(int64(c.Grace), 10))
 	put(strconv.FormatInt(int64(c.LeftGrace), 10))
+	put(strconv.FormatInt(int64(c.TimerSlack), 10))
 	put(strconv.FormatBool(c.Confine))
 	list(c.Writable)
 	put(c.Path)
@@ -92,6 +97,7 @@ func readCommand(from io.Reader) (c Command, err error) {
 	c.Until = uint64(d.number())
 	c.Grace = time.Duration(d.number())
 	c.LeftGrace = time.Duration(d.number())
+	c.TimerSlack = time.Duration(d.number())
 	c.Confine = d.text() == "true"
 	c.Writable = d.list()
 	c.Path = d.text()

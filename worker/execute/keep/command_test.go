@@ -11,7 +11,7 @@ import (
 )
 
 var some = Command{Path: "/bin/sh", Args: []string{"sh", "-c", "echo \n ‹x›", ""}, Env: []string{"A=b=c", "D="}, Until: 4711,
-	Grace: 5 * time.Second, LeftGrace: time.Second, Confine: true, Writable: []string{"/a", "/b c"}}
+	Grace: 5 * time.Second, LeftGrace: time.Second, TimerSlack: time.Microsecond, Confine: true, Writable: []string{"/a", "/b c"}}
 
 func TestACommandComesThroughThePipeAsItWasAndOrdersAfterIt(t *testing.T) {
 	for _, c := range []Command{some, {Path: "x", Args: []string{}, Env: []string{}, Writable: []string{}}} {

@@ -63,13 +63,13 @@ func failure(answer string) error {
 	return &unconfined{answer}
 }
 
-// becomeConfined is the confiner. It returns only if it fails.
+// becomeConfined is the confiner, on one thread. It returns only if it fails.
 func becomeConfined() int {
 	answer := func(text string) int {
 		_, _ = unix.Write(ReportFD, []byte(text))
 		return 1
 	}
-	c, err := readCommand(pipe(LifelineFD))
+	c, err := readCommand(pipe(CommandFD))
 	if err != nil {
 		return answer("what to confine could not be read: " + err.Error())
 	}

@@ -32,14 +32,17 @@ const Name = "countersign-keeper"
 
 // The descriptors that a helper is started with, besides three that lead nowhere.
 const (
-	LifelineFD = 3 // a stream socket: from it come commands and orders
+	CommandFD  = 3 // a stream socket: from it come commands
 	ReportFD   = 4 // to it go reports
+	LifelineFD = 5 // a pipe: from it come orders
 )
 
+// Run is the byte before a Command, and with it come four descriptors (Handed).
+const Run = 'c'
+
 // Orders are single bytes. The end of the lifeline is one too: Ask. An order is
-// about the command before it, and none where that has come to its end.
+// about the command before it, and no command comes after an order.
 const (
-	Run  = 'c' // with it come four descriptors (Handed), and after it a Command
 	Ask  = 't' // ask all to end, and kill what is left after the grace
 	Kill = 'k' // kill all
 )
@@ -59,6 +62,10 @@ const (
 	Done       = "done"       // none is left
 )
 
+// MostCommands is how many commands a helper keeps, one after the other. Then
+// another takes its place: nothing that this one used is used again (Environ).
+const MostCommands = 400
+
 // Main is the helper's whole life. It returns an exit code.
 //
 // Commands are started by one thread, which stays for as long as the helper
@@ -72,17 +79,24 @@ func Main() int {
 	if err := guard(); err != nil {
 		return 3
 	}
-	catchSignals()
+	caught := make(chan bool)
+	go func() {
+		catchSignals() // which takes a millisecond for a thread of its own
+		close(caught)
+	}()
+	<-caught
 	files := openKernelFiles()
 	born := files.stateNow()
-	first, err := receive() // without waking other threads: that takes about a millisecond less
-	if err != nil || first.order != Run {
-		return 2 // nothing was started, and whoever holds the other end sees that
-	}
-	orders := make(chan order)
-	for next, isFirst := first, true; ; next, isFirst = nextCommand(orders), false {
-		if next.order != Run {
-			return 0
+	var k *keeper
+	for range MostCommands {
+		next, err := receive()
+		if err != nil {
+			return 2 // nothing was started, and whoever holds the other end sees that
+		}
+		if k == nil {
+			if k, err = newKeeper(); err != nil {
+				return 3
+			}
 		}
 		if files.stateNow() != born {
 			return 4 // something changed us: this command is for another helper
@@ -90,33 +104,11 @@ func Main() int {
 		if Now() > next.command.Until {
 			return 5 // whoever wanted it started does not any more
 		}
-		pid, err := start(next)
-		next.letGo()
-		if err != nil {
-			return 1
-		}
-		if isFirst {
-			go listen(orders)
-		}
-		done := make(chan bool)
-		go func() {
-			k := &keeper{command: next.command, self: unix.Getpid(), orders: orders}
-			done <- k.watch(pid)
-		}()
-		if alone := <-done; !alone {
+		if asNew := k.keep(next); !asNew {
 			return 0
 		}
 	}
-}
-
-// nextCommand waits for a command, or for the end of the lifeline. Orders come
-// late for a command that has ended.
-func nextCommand(orders <-chan order) order {
-	for {
-		if o := <-orders; o.order == Run || o.cut {
-			return o
-		}
-	}
+	return 0
 }
 
 // pipe is a descriptor that is read without the runtime's help.
@@ -140,9 +132,10 @@ func (fd pipe) Read(p []byte) (int, error) {
 // keepToItself sees to it that a command gets its own three descriptors and no
 // other, whatever this process was started with.
 func keepToItself() {
-	if unix.CloseRange(LifelineFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) != nil { // before Linux 5.11
-		unix.CloseOnExec(LifelineFD)
-		unix.CloseOnExec(ReportFD)
+	if unix.CloseRange(CommandFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) != nil { // before Linux 5.11
+		for fd := CommandFD; fd <= LifelineFD; fd++ {
+			unix.CloseOnExec(fd)
+		}
 	}
 }
 
@@ -186,9 +179,9 @@ func unblock() error {
 	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &none, &old); err != nil || old == none {
 		return err
 	}
-	// The pipes go along.
-	for _, fd := range []uintptr{LifelineFD, ReportFD} {
-		if _, err := unix.FcntlInt(fd, unix.F_SETFD, 0); err != nil {
+	// What it was started with goes along.
+	for fd := CommandFD; fd <= LifelineFD; fd++ {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
 			return err
 		}
 	}
@@ -196,9 +189,10 @@ func unblock() error {
 }
 
 // start starts a command in a process group of its own.
-func start(o order) (pid int, err error) {
-	report(Starting, "")
-	c, files := o.command, o.files
+func start(g given) (pid int, err error) {
+	say(line(Starting, ""))
+	defer g.letGo()
+	c, files := g.command, g.files
 	err = unix.Fchdir(files[Handed-1])
 	switch {
 	case err != nil:
@@ -212,13 +206,13 @@ func start(o order) (pid int, err error) {
 	var errno syscall.Errno
 	switch {
 	case err == nil:
-		report(Started, strconv.Itoa(pid))
+		say(line(Started, strconv.Itoa(pid)))
 	case errors.As(err, &u):
-		report(Unconfined, u.why)
+		say(line(Unconfined, u.why))
 	case errors.As(err, &errno):
-		report(Failed, strconv.Itoa(int(errno)))
+		say(line(Failed, strconv.Itoa(int(errno))))
 	default:
-		report(Failed, strconv.Itoa(int(syscall.EINVAL)))
+		say(line(Failed, strconv.Itoa(int(syscall.EINVAL))))
 	}
 	return pid, err
 }
@@ -228,9 +222,7 @@ func fork(path string, args, env []string, files ...uintptr) (pid int, err error
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}})
 }
 
-// report says something to Countersign.
-func report(word, of string) { say(line(word, of)) }
-
+// line is a report of one word and what it says of, if anything.
 func line(word, of string) string {
 	if of != "" {
 		word += " " + of
@@ -238,7 +230,7 @@ func line(word, of string) string {
 	return word + "\n"
 }
 
-// say writes whole lines at once. If Countersign is gone nobody misses them.
+// say reports whole lines at once. If Countersign is gone nobody misses them.
 func say(lines string) {
 	for {
 		if _, err := unix.Write(ReportFD, []byte(lines)); err != unix.EINTR {

@@ -4,6 +4,7 @@ package keep
 
 import (
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,95 +17,124 @@ const (
 	longPause = time.Second
 )
 
-// keeper keeps one command and all that descends from it.
+// keeper keeps one command after the other, and all that descends from it. Two
+// threads do: one starts the command and waits for what ends (keep), the other
+// ends what is to be ended (listen). A command may use up all processes that
+// there may be, so that both are there before it starts, and none is needed after.
 type keeper struct {
-	command Command
-	self    int
-	orders  <-chan order
+	self int
+
+	// The command's, set before it starts.
+	grace, leftGrace atomic.Int64
+
+	starting atomic.Bool // it may run, and not be a child yet
+	ordered  atomic.Bool // it was told to end
+	left     int         // an eventfd: it ended and left something, which is to end
 }
 
-// death is a child that ended.
-type death struct {
-	pid    int
-	status unix.WaitStatus
+// keep starts a command and returns when nothing of it is left. No child left
+// means no descendant left: a process whose parent ends becomes ours. It says
+// whether the command ended alone and unasked: then this helper is as good as new.
+func (k *keeper) keep(g given) (asNew bool) {
+	k.grace.Store(int64(g.command.Grace))
+	k.leftGrace.Store(int64(g.command.LeftGrace))
+	setSlack(g.command.TimerSlack)
+	k.starting.Store(true)
+	command, err := start(g)
+	k.starting.Store(false)
+	if err != nil {
+		return false
+	}
+	asNew = true
+	for ended := false; ; {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, 0, nil)
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			say(line(Done, ""))
+			return asNew && !k.ordered.Load()
+		case pid == command && !ended:
+			ended = true
+			report := line(Ended, strconv.Itoa(int(status)))
+			if childless() {
+				say(report + line(Done, ""))
+				return !k.ordered.Load()
+			}
+			say(report)
+			if left := k.living(); left > 0 {
+				asNew = false
+				k.endLeft(left)
+			}
+		}
+	}
 }
 
-// watch returns when nothing of the command is left. No child left means no
-// descendant left: a process whose parent ends becomes ours. It says whether the
-// command ended alone, with the lifeline whole: then this helper is as good as new.
-func (k *keeper) watch(command int) (alone bool) {
-	deaths := make(chan death)
-	go reap(deaths)
-	alone = true
+// endLeft has what the command left running ended.
+func (k *keeper) endLeft(count int) {
+	if !k.ordered.Load() {
+		say(line(Left, strconv.Itoa(count)))
+	}
+	raise(k.left)
+}
+
+// listen ends what is to be ended, whenever it is told to.
+func (k *keeper) listen() {
 	var (
-		ended, asked bool
-		killAt       time.Time
-		wait         = pause
-		timer        = time.NewTimer(time.Hour)
+		next time.Time // when all is killed (again)
+		wait = pause
+		fds  = []unix.PollFd{{Fd: LifelineFD, Events: unix.POLLIN}, {Fd: int32(k.left), Events: unix.POLLIN}}
 	)
-	timer.Stop()
 	killBy := func(grace time.Duration) {
-		if at := time.Now().Add(grace); killAt.IsZero() || at.Before(killAt) {
-			killAt = at
-			timer.Reset(grace)
+		if at := time.Now().Add(grace); next.IsZero() || at.Before(next) {
+			next = at
 		}
 	}
 	for {
-		select {
-		case d, some := <-deaths:
+		timeout := -1
+		if !next.IsZero() {
+			timeout = int(max(0, time.Until(next)+time.Millisecond-1) / time.Millisecond)
+		}
+		if _, err := unix.Poll(fds, timeout); err != nil {
+			fds[0].Revents, fds[1].Revents = 0, 0 // interrupted
+		}
+		if fds[0].Revents != 0 {
+			order, some := nextOrder()
 			if !some {
-				report(Done, "")
-				return alone
+				fds[0].Fd = -1
 			}
-			if d.pid != command || ended {
-				continue
+			for k.starting.Load() { // what is not there yet cannot be asked
+				_, _ = unix.Poll(nil, 1)
 			}
-			ended = true
-			if childless() {
-				say(line(Ended, strconv.Itoa(int(d.status))) + line(Done, ""))
-				for range deaths { // nobody waits for the next command's
-				}
-				return alone
-			}
-			report(Ended, strconv.Itoa(int(d.status)))
-			if left := k.living(); len(left) > 0 {
-				alone = false
-				if !asked {
-					report(Left, strconv.Itoa(len(left)))
-				}
-				k.ask()
-				killBy(k.command.LeftGrace)
-			}
-		case o := <-k.orders:
-			alone = false
-			if o.order == Kill {
+			asked := k.ordered.Swap(true)
+			_ = unix.Shutdown(CommandFD, unix.SHUT_RD)
+			if order == Kill {
 				killBy(0)
 			} else if !asked {
-				asked = true
 				k.ask()
-				killBy(k.command.Grace)
+				killBy(time.Duration(k.grace.Load()))
 			}
-		case <-timer.C:
+		}
+		if fds[1].Revents != 0 {
+			lower(k.left)
+			k.ask()
+			killBy(time.Duration(k.leftGrace.Load()))
+		}
+		if !next.IsZero() && !time.Now().Before(next) {
 			KillAll(k.isChild)
-			timer.Reset(wait)
+			next = time.Now().Add(wait)
 			wait = min(2*wait, longPause)
 		}
 	}
 }
 
-// reap waits for every child there is, and closes deaths when there is none.
-func reap(deaths chan<- death) {
-	for {
-		var d death
-		var err error
-		if d.pid, err = unix.Wait4(-1, &d.status, 0, nil); err == unix.EINTR {
-			continue
-		} else if err != nil {
-			close(deaths)
-			return
-		}
-		deaths <- d
+// nextOrder reads an order, the last one when the lifeline has ended.
+func nextOrder() (order byte, some bool) {
+	var letter [1]byte
+	if n, err := pipe(LifelineFD).Read(letter[:]); n == 0 || err != nil {
+		return Ask, false
 	}
+	return letter[0], true
 }
 
 // ask asks all that runs to end, suspended processes too.
@@ -121,14 +151,14 @@ func (k *keeper) all() []Proc {
 
 func (k *keeper) isChild(p Proc) bool { return p.Parent == k.self }
 
-// living is all without the dead.
-func (k *keeper) living() (living []Proc) {
+// living counts all without the dead.
+func (k *keeper) living() (count int) {
 	for _, p := range k.all() {
 		if !p.Dead {
-			living = append(living, p)
+			count++
 		}
 	}
-	return living
+	return count
 }
 
 // childless says that there is no child, dead or alive, and so no descendant.
