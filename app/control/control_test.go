@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -193,7 +194,7 @@ func TestIntentsReachTheDesk(t *testing.T) {
 func TestACodeThatIsNotTheShownOnesApprovesNothing(t *testing.T) {
 	desk := &fakeDesk{}
 	c := serve(t, private0700(t), &Server{Desk: desk})
-	for _, code := range []string{"", "0123", "ffffffff", digest + "0"} {
+	for _, code := range []string{"", "0123", digest[:policy.CodeLength-1], "ffffffffffff", digest + "0"} {
 		if err := c.Approve(t.Context(), 7, code); err == nil || !strings.Contains(err.Error(), "countersign show 7") {
 			t.Errorf("code %q: %v", code, err)
 		}
@@ -296,8 +297,8 @@ func handOver(dir string) {
 		fmt.Print(err)
 		return
 	}
-	child := exec.Command("/bin/sh", "-c", `while kill -0 $PPID 2>/dev/null && [ "$PPID" = "$(cut -d" " -f4 /proc/$$/stat)" ]; do :; done
-printf 'POST /resume HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}' >&3; head -1 <&3`)
+	child := exec.Command("/bin/sh", "-c", `while [ "$1" = "$(cut -d" " -f4 /proc/$$/stat)" ]; do :; done
+printf 'POST /resume HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}' >&3; head -1 <&3`, "sh", strconv.Itoa(os.Getpid()))
 	child.ExtraFiles = []*os.File{f}
 	child.Stdout = os.Stdout
 	if err := child.Start(); err != nil {
