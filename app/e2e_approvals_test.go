@@ -45,7 +45,7 @@ func TestEndToEndRulesDecideAndAChangeOfThemWaitsToBeSeen(t *testing.T) {
 	if out, _, _ := l.run("show", id); !strings.Contains(out, "ask    uname") {
 		t.Errorf("show: %s", out)
 	}
-	if _, errs, code := l.run("rules", "accept", "01234567"); code == 0 || !strings.Contains(errs, "not what was shown") {
+	if _, errs, code := l.run("rules", "accept", "0123456789ab"); code == 0 || !strings.Contains(errs, "not what was shown") {
 		t.Errorf("accepting something else: exit %d, %s", code, errs)
 	}
 	if _, errs, code := l.run("rules", "accept", accept[1]); code != 0 {

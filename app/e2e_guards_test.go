@@ -79,7 +79,7 @@ func TestEndToEndAChangeOfWhatGuardsTheMachineWaitsUntilItIsAccepted(t *testing.
 	if d, out, exit := l.doctor(nil); exit != 1 || d.Problems != 1 || !strings.Contains(out, "config pending") {
 		t.Errorf("doctor: exit %d, %s", exit, out)
 	}
-	if _, errs, exit := l.run("config", "accept", "00000000"); exit != 1 || !strings.Contains(errs, "look at the change again") {
+	if _, errs, exit := l.run("config", "accept", "000000000000"); exit != 1 || !strings.Contains(errs, "look at the change again") {
 		t.Errorf("another code: exit %d, %s", exit, errs)
 	}
 	refused()

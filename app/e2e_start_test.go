@@ -187,7 +187,7 @@ func TestEndToEndUnusableStartsAreToldWithNameValueAndExpectation(t *testing.T) 
 
 func TestEndToEndWithoutAnInstanceOrADisplayTheWayOnIsTold(t *testing.T) {
 	l := newLab(t)
-	for _, args := range [][]string{{"ps"}, {"show", "1"}, {"approve", "1", "abcdef01"}, {"pause"}, {"stop", "--all"}} {
+	for _, args := range [][]string{{"ps"}, {"show", "1"}, {"approve", "1", "abcdef012345"}, {"pause"}, {"stop", "--all"}} {
 		if _, errs, code := l.run(args...); code != 1 || !strings.Contains(errs, "No Countersign is running for data directory "+l.data) {
 			t.Errorf("%v: exit %d, %s", args, code, errs)
 		}

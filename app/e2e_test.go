@@ -102,7 +102,7 @@ func TestEndToEndApproveDeclineReleaseAndPauseFromTheCommandLine(t *testing.T) {
 	if out, _, _ := l.run("show", id); !strings.Contains(out, "echo ran | tee approved") || !strings.Contains(out, "countersign --data-dir "+l.data+" approve "+id+" "+code) {
 		t.Errorf("show printed %s", out)
 	}
-	if _, errs, exit := l.run("approve", id, "00000000"); exit != 1 || !strings.Contains(errs, "countersign show "+id) {
+	if _, errs, exit := l.run("approve", id, "000000000000"); exit != 1 || !strings.Contains(errs, "countersign show "+id) {
 		t.Errorf("another code: exit %d, %s", exit, errs)
 	}
 	if l.file("approved") != "" {

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"countersign/app/config"
-	"countersign/app/control"
 	"countersign/store"
+	"countersign/worker/policy"
 	"countersign/worker/safetext"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -82,7 +82,7 @@ func (g guards) diff() string {
 }
 
 // code is what an operator types to accept exactly this.
-func (g guards) code() string { return g.hash()[:control.CodeLength] }
+func (g guards) code() string { return g.hash()[:policy.CodeLength] }
 
 func (g guards) hash() string {
 	sum := sha256.Sum256([]byte(g.now))
@@ -92,7 +92,7 @@ func (g guards) hash() string {
 // accepts says whether a code that was typed is for this change.
 func (g guards) accepts(code string) bool {
 	code = strings.ToLower(strings.TrimSpace(code))
-	return len(code) >= control.CodeLength && strings.HasPrefix(g.hash(), code)
+	return len(code) >= policy.CodeLength && strings.HasPrefix(g.hash(), code)
 }
 
 func (g guards) keep(s *store.Store) error { return s.KeepGuards(g.place.configFile(), g.now) }

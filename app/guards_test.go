@@ -104,7 +104,7 @@ func TestAChangeIsToldWithItsCodeAndWhatToDo(t *testing.T) {
 	if code := report(&exitError{exitUsage, g}); code != exitUsage {
 		t.Errorf("exit code %d", code)
 	}
-	for code, want := range map[string]bool{g.code(): true, " " + strings.ToUpper(g.hash()) + "\n": true, g.code()[:7]: false, "": false, "00000000": false, g.hash() + "0": false} {
+	for code, want := range map[string]bool{g.code(): true, " " + strings.ToUpper(g.hash()) + "\n": true, g.code()[:11]: false, "": false, "000000000000": false, g.hash() + "0": false} {
 		if g.accepts(code) != want {
 			t.Errorf("the code %q: accepted %v", code, !want)
 		}

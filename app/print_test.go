@@ -94,7 +94,7 @@ func TestWhatAnAgentWroteIsPrintedSafely(t *testing.T) {
 func TestShowDrawsTheWholeCommandAndTheCodeThatApprovesIt(t *testing.T) {
 	var out bytes.Buffer
 	writeView(&out, worker.View{Hold: nastyHold(), Word: worker.WordWaiting}, nil, "countersign")
-	for _, want := range []string{"\n  │ rm -rf x\n", "countersign approve 7 01234567\n", "work directory  /w\n", "environment     E="} {
+	for _, want := range []string{"\n  │ rm -rf x\n", "countersign approve 7 0123456789ab\n", "work directory  /w\n", "environment     E="} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in %s", want, out.String())
 		}
@@ -111,7 +111,7 @@ func TestShowNamesEveryWayToAnswer(t *testing.T) {
 		writeView(&out, v, nil, "countersign")
 		var flags []string
 		for line := range strings.SplitSeq(out.String(), "\n") {
-			if _, flag, found := strings.Cut(line, "approve 7 01234567 --"); found {
+			if _, flag, found := strings.Cut(line, "approve 7 0123456789ab --"); found {
 				flags = append(flags, "--"+strings.Fields(flag)[0])
 			}
 		}

@@ -52,7 +52,7 @@ func TestPsSaysWhatOfTheRuleFileIsNotInForce(t *testing.T) {
 			t.Errorf("%q is not in %s", c.want, out.String())
 		}
 	}
-	if l := listing(control.Status{}, &changed).Rules; l.Hash != changed.Hash || l.Pending != "bbbbbbbb" || l.Broken != "" {
+	if l := listing(control.Status{}, &changed).Rules; l.Hash != changed.Hash || l.Pending != "bbbbbbbbbbbb" || l.Broken != "" {
 		t.Errorf("listed %+v", l)
 	}
 }

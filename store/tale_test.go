@@ -79,16 +79,11 @@ func (ta *tale) entries() []worker.Entry {
 }
 
 func approve(f *worker.Facts) { f.Decision, f.DecidedBy = worker.Approved, "operator" }
-
-func accept(f *worker.Facts) { f.Acceptance = worker.Accepted }
-
-func start(f *worker.Facts) { f.Execution = worker.Starting }
-
-func finish(f *worker.Facts) { f.Execution = worker.Finished }
-
+func accept(f *worker.Facts)  { f.Acceptance = worker.Accepted }
+func start(f *worker.Facts)   { f.Execution = worker.Starting }
+func finish(f *worker.Facts)  { f.Execution = worker.Finished }
 func deliver(f *worker.Facts) { f.Delivery, f.Closed = worker.Delivered, true }
-
-func same(*worker.Facts) {}
+func same(*worker.Facts)      {}
 
 func (ta *tale) accepted() *tale {
 	ta.t.Helper()

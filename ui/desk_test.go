@@ -92,10 +92,8 @@ func (d *fakeDesk) Decline(id worker.HoldID, digest, words, by string) error {
 }
 
 func (d *fakeDesk) Release(id worker.HoldID) error { return d.note("release %d", id) }
-
-func (d *fakeDesk) Stop(id worker.HoldID) error { return d.note("stop %d", id) }
-
-func (d *fakeDesk) StopEverything() { d.note("stop everything") }
+func (d *fakeDesk) Stop(id worker.HoldID) error    { return d.note("stop %d", id) }
+func (d *fakeDesk) StopEverything()                { d.note("stop everything") }
 
 func (d *fakeDesk) Pause(until time.Time) {
 	if until.IsZero() {
@@ -112,10 +110,8 @@ func (d *fakeDesk) Grants() []policy.Grant {
 }
 
 func (d *fakeDesk) Revoke(grant string) error { return d.note("revoke %s", grant) }
-
-func (d *fakeDesk) Resume() { d.note("resume") }
-
-func (d *fakeDesk) Present() { d.note("present") }
+func (d *fakeDesk) Resume()                   { d.note("resume") }
+func (d *fakeDesk) Present()                  { d.note("present") }
 
 func execItem(id int, command string) worker.View {
 	return view(id, "exec", map[string]any{"command": command})

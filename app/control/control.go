@@ -16,11 +16,6 @@ import (
 // SocketName is the name of the socket in the data directory.
 const SocketName = "control.sock"
 
-// CodeLength is how many digits of a hold's digest make its code, in the window
-// too. What a hold shows never changes, so that the code only has to tell an
-// operator's mistake.
-const CodeLength = 8
-
 // ByCommandLine is who decided, for what came over the socket.
 const ByCommandLine = "operator (command line)"
 
@@ -73,7 +68,7 @@ func (s Status) Find(id worker.HoldID) (worker.View, bool) {
 }
 
 // Code is what an operator types to approve exactly what a hold shows.
-func Code(v worker.View) string { return v.Digest[:min(CodeLength, len(v.Digest))] }
+func Code(v worker.View) string { return v.Digest[:min(policy.CodeLength, len(v.Digest))] }
 
 // intent is the body of every request that asks for something.
 type intent struct {

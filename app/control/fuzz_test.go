@@ -9,13 +9,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"countersign/worker/policy"
 )
 
 // FuzzNoRequestApprovesWithoutTheCode sends the socket whatever comes to mind. It
 // always answers in JSON, and approves only what was named with its code.
 func FuzzNoRequestApprovesWithoutTheCode(f *testing.F) {
 	for _, route := range []string{"approve", "decline", "release", "stop", "stop-all", "pause", "resume", "raise"} {
-		f.Add(route, []byte(`{"id":7,"code":"01234567","message":"no","until":"2026-01-02T15:04:05Z"}`))
+		f.Add(route, []byte(`{"id":7,"code":"0123456789ab","message":"no","until":"2026-01-02T15:04:05Z"}`))
 	}
 	f.Add("approve", []byte(`{"id":7,"code":""}`))
 	f.Add("approve", []byte(`{"ID":7,"Code":" 0123456789ABCDEF\n"}`))
@@ -33,7 +35,7 @@ func FuzzNoRequestApprovesWithoutTheCode(f *testing.F) {
 			t.Errorf("%s %q: the answer is not JSON: %q", route, body, w.Body)
 		}
 		approved := slices.ContainsFunc(desk.asked, func(asked string) bool { return strings.HasPrefix(asked, "approve") })
-		if approved && !bytes.Contains(bytes.ToLower(body), []byte(digest[:CodeLength])) && !bytes.Contains(body, []byte(`\u`)) {
+		if approved && !bytes.Contains(bytes.ToLower(body), []byte(digest[:policy.CodeLength])) && !bytes.Contains(body, []byte(`\u`)) {
 			t.Errorf("%s %q approved", route, body)
 		}
 	})

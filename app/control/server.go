@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"countersign/worker"
+	"countersign/worker/policy"
 	"countersign/worker/safetext"
 )
 
@@ -207,7 +208,7 @@ func (s *Server) digest(in intent) (string, error) {
 		return "", worker.ErrNoHold
 	}
 	code := strings.ToLower(strings.TrimSpace(in.Code))
-	if len(code) < CodeLength || !strings.HasPrefix(v.Digest, code) {
+	if len(code) < policy.CodeLength || !strings.HasPrefix(v.Digest, code) {
 		return "", fmt.Errorf("the code does not belong to what item %d asks now; look at it again: countersign show %d", in.ID, in.ID)
 	}
 	return v.Digest, nil

@@ -232,11 +232,17 @@ func addCounts(all, more []Count) []Count {
 	return all
 }
 
+// CodeLength is how many digits of a hash make the code that an operator types, 48
+// bits. Others may be able to write what it is of, a rule file or a script that a
+// command names: to find another text with the same code must take them longer
+// than the operator takes between looking and typing.
+const CodeLength = 12
+
 // ErrOtherRules says that a file is not what the operator has seen of it.
 var ErrOtherRules = errors.New("the rule file is not what was shown: look at the change again before accepting it")
 
 // Accept puts a change into force that the operator has seen: hash is Change.Hash
-// as it was shown, or at least its first eight digits.
+// as it was shown, or at least CodeLength digits of it.
 func (s *Source) Accept(hash string) error {
 	defer s.followers.tell()
 	s.mu.Lock()
@@ -248,7 +254,7 @@ func (s *Source) Accept(hash string) error {
 	if err != nil {
 		return err
 	}
-	if now := textHash(text); len(hash) < 8 || len(hash) > len(now) || now[:len(hash)] != hash {
+	if now := textHash(text); len(hash) < CodeLength || len(hash) > len(now) || now[:len(hash)] != hash {
 		s.pending = s.change(text)
 		return ErrOtherRules
 	}
