@@ -32,7 +32,7 @@ func (e *Engine) claimWork(ctx context.Context) {
 				failures++
 				probed = false
 				e.lostTouch(err)
-				sleep(ctx, e.backoff(failures, err))
+				e.rest(ctx, e.backoff(failures, err))
 				continue
 			}
 			probed = true
@@ -50,7 +50,7 @@ func (e *Engine) claimWork(ctx context.Context) {
 			failures++
 			probed = false
 			e.lostTouch(err)
-			sleep(ctx, e.backoff(failures, err))
+			e.rest(ctx, e.backoff(failures, err))
 		default:
 			failures = 0
 			e.inTouch()
@@ -308,6 +308,35 @@ func (e *Engine) backoff(failures int, err error) time.Duration {
 		return jitter(longest)
 	}
 	return jitter(min(longest, e.cfg.Poll.Active<<min(failures, 10)))
+}
+
+// rest waits after a failure, but no longer than until the harness answers
+// another request.
+func (e *Engine) rest(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-e.answers:
+	case <-ctx.Done():
+	}
+}
+
+// heard takes in how a request about a hold ended: whoever cannot reach the
+// harness need not wait until it is time to try again.
+func (e *Engine) heard(err error) {
+	if refused := (*api.Refused)(nil); err != nil && !errors.As(err, &refused) {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.conn.State != Unreachable {
+		return
+	}
+	select {
+	case e.answers <- struct{}{}:
+	default: // it is told already
+	}
 }
 
 // jitter spreads d over [d/2, d], so that many workers do not ask in step.

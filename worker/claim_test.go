@@ -176,6 +176,32 @@ func TestAHarnessThatGivesNoUsableAnswerIsAskedLessAndLess(t *testing.T) {
 	}
 }
 
+func TestWhenAnyRequestIsAnsweredAgainAClaimFollowsAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.script.offer(item("i1", "s", "true"))
+		b.start(func(c *worker.Config) { c.DecisionTimeout = 12 * time.Hour })
+		settle(time.Second)
+		for outage := range 10 {
+			b.script.on("claim", broken)
+			b.script.on("heartbeat", broken)
+			settle(5 * time.Minute)
+			if got := b.connection(); got.State != worker.Unreachable {
+				t.Fatalf("connection %q in outage %d", got.State, outage)
+			}
+			b.script.on("claim", reply{status: 204})
+			b.script.on("heartbeat", ok)
+			before := len(b.script.made("heartbeat"))
+			for len(b.script.made("heartbeat")) == before {
+				settle(time.Millisecond)
+			}
+			settle(0)
+			if got := b.connection(); got.State != worker.Connected {
+				t.Errorf("connection %q after a heartbeat was answered, after outage %d", got.State, outage)
+			}
+		}
+	})
+}
+
 func TestAShortOutageIsNotWorthANotification(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.script.on("claim", broken, broken, reply{status: 204})

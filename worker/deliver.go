@@ -92,6 +92,7 @@ func (h *hold) complete(ctx context.Context, result []byte, failed bool) error {
 	err := h.e.within(context.WithoutCancel(ctx), func(ctx context.Context) error {
 		return h.e.cfg.Harness.Complete(ctx, h.rec.Item.ID, h.rec.WorkerID, result, failed)
 	})
+	h.e.heard(err)
 	h.e.mu.Lock()
 	h.tried = true
 	close(h.attempted)

@@ -97,6 +97,7 @@ type Engine struct {
 
 	mu            sync.Mutex
 	room          chan struct{} // tells that there may be room for a claim
+	answers       chan struct{} // tells that a harness that was not reached is
 	holds         []*hold       // open ones, oldest first
 	finished      []View        // closed ones, newest last, bounded
 	finishedBytes int           // of them
@@ -150,10 +151,10 @@ func New(cfg Config) (*Engine, error) {
 		cfg.Log = slog.Default()
 	}
 	return &Engine{
-		cfg:    cfg,
-		clock:  cfg.Clock,
-		log:    cfg.Log.With("connection", cfg.Name),
-		room:   make(chan struct{}, 1),
+		cfg:   cfg,
+		clock: cfg.Clock,
+		log:   cfg.Log.With("connection", cfg.Name),
+		room:  make(chan struct{}, 1), answers: make(chan struct{}, 1),
 		paused: cfg.Paused,
 		conn: ConnectionView{
 			Name: cfg.Name, Origin: cfg.Origin, Environment: cfg.Environment,

@@ -71,9 +71,11 @@ func (h *hold) beat(ctx context.Context) {
 
 // request sends an accept or a heartbeat for this hold, bounded in time.
 func (h *hold) request(ctx context.Context, send func(ctx context.Context, itemID, workerID string) error) error {
-	return h.e.within(ctx, func(ctx context.Context) error {
+	err := h.e.within(ctx, func(ctx context.Context) error {
 		return send(ctx, h.rec.Item.ID, h.rec.WorkerID)
 	})
+	h.e.heard(err)
+	return err
 }
 
 // renewed restarts our estimate of the lease from the moment the request that

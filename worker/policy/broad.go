@@ -73,9 +73,10 @@ func (l loose) named(name string, fold bool) bool {
 type found struct {
 	text    string
 	words   []loose
-	writes  []loose // targets of redirections
-	named   []loose // what is read beside the words: sources of redirections, values of variables
-	wrapped bool    // any of its words may be the program that runs
+	writes  []loose  // targets of redirections
+	into    []string // the same for people: by its name, or as written where that is not known
+	named   []loose  // what is read beside the words: sources of redirections, values of variables
+	wrapped bool     // any of its words may be the program that runs
 }
 
 // in reports whether the pattern occurs.

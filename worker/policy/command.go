@@ -32,13 +32,38 @@ type assign struct{ name, value string }
 
 type redir struct {
 	text   string // as written
-	op     string // <, >, >>, >|, or >& for a duplicate
+	op     syntax.RedirOperator
 	fd     string // as written: "", 0, 1 or 2
 	target string // after unquoting
+	why    string // why the target is not known; it is then what comes before that
 }
 
-// writes reports whether the redirection may make or change a file.
-func (r redir) writes() bool { return r.op != "<" && r.op != ">&" }
+// use is what a redirection does with the file that its word names.
+type use int
+
+const (
+	noFile use = iota // it duplicates or closes a descriptor, or brings the text itself
+	reads
+	writes // it may make or change it
+)
+
+// useOf is the one place that tells what a redirection does. To Bash a duplicate of
+// what is no descriptor is a file for both outputs.
+func useOf(op syntax.RedirOperator, word string) use {
+	switch op {
+	case syntax.RdrIn:
+		return reads
+	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc, syntax.DplIn:
+		return noFile
+	case syntax.DplOut:
+		if word == "-" || isNumber(strings.TrimSuffix(word, "-")) {
+			return noFile
+		}
+	}
+	return writes
+}
+
+func (r redir) use() use { return useOf(r.op, r.target) }
 
 // understand reads a command in both dialects.
 func understand(command string) script {
@@ -262,7 +287,7 @@ func (r *reader) call(c *syntax.CallExpr, pt *part) {
 }
 
 func (r *reader) redirect(rd *syntax.Redirect, pt *part) {
-	re := redir{op: rd.Op.String(), text: r.between(rd.Pos().Offset(), rd.End().Offset())}
+	re := redir{op: rd.Op, text: r.between(rd.Pos().Offset(), rd.End().Offset())}
 	if rd.N != nil {
 		re.fd = rd.N.Value
 	}
@@ -270,11 +295,15 @@ func (r *reader) redirect(rd *syntax.Redirect, pt *part) {
 		pt.refuse("it has redirections that run into each other") // >2>f is a mistake to shells
 	}
 	target, why := literal(rd.Word)
-	re.target = target
+	re.target, re.why = target, why
+	if why != "" {
+		pt.refuse(why)
+	}
 	switch rd.Op {
 	case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.RdrIn:
-		if target == "" {
-			pt.refuse("it redirects to a file without a name")
+		if target == "" && why == "" {
+			re.why = "it redirects to a file without a name"
+			pt.refuse(re.why)
 		}
 	case syntax.DplOut:
 		if target != "1" && target != "2" || re.fd == "0" || rd.Word.Lit() != target {
@@ -287,9 +316,6 @@ func (r *reader) redirect(rd *syntax.Redirect, pt *part) {
 	}
 	if re.fd != "" && re.fd != "0" && re.fd != "1" && re.fd != "2" {
 		pt.refuse("it redirects a descriptor other than 0, 1 and 2")
-	}
-	if why != "" {
-		pt.refuse(why)
 	}
 	pt.redirs = append(pt.redirs, re)
 }

@@ -318,7 +318,7 @@ func (d *differential) expect(s script) (out []want, all bool) {
 		w := want{dirs: b.all(), words: p.words}
 		w.fds = d.descriptors(p, next, b.all())
 		for _, r := range p.redirs { // it fails where a file or directory is missing
-			if r.op == "<" && r.target != "/dev/null" || strings.Contains(r.target, "/") && r.target != "/dev/null" || r.target == "." || r.target == ".." || r.target == "sub" {
+			if r.use() == reads && r.target != "/dev/null" || strings.Contains(r.target, "/") && r.target != "/dev/null" || r.target == "." || r.target == ".." || r.target == "sub" {
 				all = false
 			}
 		}
@@ -339,13 +339,13 @@ func (d *differential) descriptors(p part, next string, dirs []string) (fds [3][
 	}
 	for _, r := range p.redirs {
 		fd := 1
-		if r.op == "<" {
+		if r.use() == reads {
 			fd = 0
 		}
 		if r.fd != "" {
 			fd = int(r.fd[0] - '0')
 		}
-		if r.op == ">&" {
+		if r.use() == noFile {
 			fds[fd] = fds[r.target[0]-'0']
 			continue
 		}
@@ -367,7 +367,7 @@ func (d *differential) tidy(s script) error {
 	named := map[string]bool{}
 	for _, p := range s.parts {
 		for _, r := range p.redirs {
-			if r.writes() {
+			if r.use() == writes {
 				named[filepath.Base(r.target)] = true
 			}
 		}

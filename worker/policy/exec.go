@@ -262,18 +262,19 @@ func (j *judging) unmet(a allowing, pt part, dirs []string) string {
 	return ""
 }
 
-// redirect judges what a redirection reads or writes; a duplicate does neither.
+// redirect judges what a redirection reads or writes, if it does either.
 func (j *judging) redirect(r redir, dirs []string) (Part, bool) {
 	p := Part{Text: r.text, Verdict: Allow}
+	use := r.use()
 	switch {
-	case r.op == ">&":
+	case use == noFile:
 		return p, false
-	case r.target == "/dev/null":
+	case r.why == "" && r.target == "/dev/null":
 		p.Reason = "nothing is kept there"
 		return p, true
 	}
 	kind := wire.KindRead
-	if r.writes() {
+	if use == writes {
 		kind = wire.KindWrite
 	}
 	for _, d := range dirs {
@@ -285,6 +286,9 @@ func (j *judging) redirect(r redir, dirs []string) (Part, bool) {
 			}
 		}
 		p.always = p.always || v.always
+	}
+	if r.why != "" && p.Verdict != Deny {
+		p.Verdict, p.Reason, p.Rule, p.rules = Ask, r.why, "", nil
 	}
 	return p, true
 }

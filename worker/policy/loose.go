@@ -46,6 +46,31 @@ func (f *finder) word(w *syntax.Word) []loose {
 	return out
 }
 
+// isKnown reports whether the words that a word may be are all that it can be.
+func (f *finder) isKnown(src string, w *syntax.Word) bool {
+	known := true
+	syntax.Walk(w, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.ParamExp:
+			text := cutText(src, n)
+			known = known && (text == "$HOME" || text == "${HOME}") && f.home != "" && f.vars["HOME"] == nil
+		case *syntax.CmdSubst, *syntax.ArithmExp, *syntax.ProcSubst:
+			known = false
+		}
+		return known
+	})
+	return known
+}
+
+// asWritten is a word for people, without the quotes around all of it.
+func asWritten(src string, w *syntax.Word) string {
+	text := cutText(src, w)
+	if q, ok := w.Parts[0].(*syntax.DblQuoted); ok && len(w.Parts) == 1 && !q.Dollar && len(text) > 2 {
+		return text[1 : len(text)-1]
+	}
+	return text
+}
+
 // set notes a value that a variable may have.
 func (f *finder) set(name, value string) {
 	had := f.vars[name]

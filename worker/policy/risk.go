@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
+	"strconv"
 	"strings"
 
 	"countersign/worker/api/wire"
@@ -43,33 +45,85 @@ func Risks(t execute.Task) []Risk {
 	case wire.KindRead, wire.KindWrite, wire.KindList:
 		m.path(t.Path, t.Kind == wire.KindWrite)
 	}
-	return m.risks
+	return m.risks()
 }
 
-type marker struct{ risks []Risk }
+// marker collects marks, each with what it was found in.
+type marker struct{ marks []marked }
 
-func (m *marker) mark(mark Mark, format string, args ...any) {
-	for _, r := range m.risks {
-		if r.Mark == mark {
+type marked struct {
+	mark Mark
+	says []saying // few
+}
+
+// saying is a reason for a mark, and the names it is about: the first few, and how
+// many there are.
+type saying struct {
+	words string
+	first []string
+	seen  map[string]bool
+}
+
+// maxSaid bounds how many reasons of a mark are told, and how many names of each.
+const maxSaid = 4
+
+// mark notes a reason for a mark, and the name that it is about.
+func (m *marker) mark(mark Mark, words string, names ...string) {
+	at := slices.IndexFunc(m.marks, func(k marked) bool { return k.mark == mark })
+	if at < 0 {
+		at, m.marks = len(m.marks), append(m.marks, marked{mark: mark})
+	}
+	k := &m.marks[at]
+	i := slices.IndexFunc(k.says, func(s saying) bool { return s.words == words })
+	if i < 0 {
+		if len(k.says) == maxSaid {
 			return
 		}
+		i, k.says = len(k.says), append(k.says, saying{words: words, seen: map[string]bool{}})
 	}
-	m.risks = append(m.risks, Risk{mark, fmt.Sprintf(format, args...)})
+	s := &k.says[i]
+	for _, name := range names {
+		if !s.seen[name] && len(s.first) < maxSaid {
+			s.first = append(s.first, strconv.Quote(name))
+		}
+		s.seen[name] = true
+	}
+}
+
+func (m *marker) risks() (risks []Risk) {
+	for _, k := range m.marks {
+		var reasons []string
+		for _, s := range k.says {
+			reasons = append(reasons, s.text())
+		}
+		risks = append(risks, Risk{k.mark, strings.Join(reasons, "; ")})
+	}
+	return risks
+}
+
+func (s saying) text() string {
+	text := strings.TrimRight(s.words+" "+strings.Join(s.first, ", "), " ")
+	if more := len(s.seen) - len(s.first); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 func (m *marker) command(command string, env map[string]string) {
 	s := understand(command)
 	if s.why != "" {
-		m.mark(MarkHidden, "%s", s.why)
+		m.mark(MarkHidden, s.why)
 	}
 	home, _ := os.UserHomeDir()
 	all := search(command, s, home, env)
 	downloads := false
 	for _, f := range all {
-		for _, w := range f.writes {
-			if w.text != "/dev/null" {
-				m.mark(MarkRedirection, "it writes to %q", w.text)
+		for _, name := range f.into {
+			if name != "/dev/null" {
+				m.mark(MarkRedirection, "it writes to", name)
 			}
+		}
+		for _, w := range f.writes {
 			m.path(w.text, true)
 		}
 		for i, w := range f.words {
@@ -117,17 +171,17 @@ func runsText(s script, all []found) bool {
 func (m *marker) program(name string, args []loose) {
 	switch {
 	case becomes[name]:
-		m.mark(MarkRoot, "it uses %s", name)
+		m.mark(MarkRoot, "it uses "+name)
 	case name == "rm" && hasOption(args, "rR", "--recursive"),
 		name == "find" && hasOption(args, "", "-delete"),
 		name == "git" && len(args) > 0 && args[0].text == "clean":
-		m.mark(MarkRemoval, "it uses %s to remove what is below a directory", name)
+		m.mark(MarkRemoval, "it uses "+name+" to remove what is below a directory")
 	case disks[name] || strings.HasPrefix(name, "mkfs."):
-		m.mark(MarkDevice, "it uses %s", name)
+		m.mark(MarkDevice, "it uses "+name)
 	case name == "countersign":
 		m.mark(MarkOurselves, "it runs countersign")
 	case name == "tee" || name == "dd" && hasPrefix(args, "of="):
-		m.mark(MarkRedirection, "it uses %s to write", name)
+		m.mark(MarkRedirection, "it uses "+name+" to write")
 	case name == "git" && len(args) > 0 && (args[0].text == "config" || args[0].text == "-c"):
 		m.mark(MarkGit, "it sets the configuration of git")
 	}
@@ -170,19 +224,19 @@ func (m *marker) path(word string, writes bool) {
 		word = word[at+1:]
 	}
 	if strings.HasPrefix(word, "/dev/") && isDisk(word[len("/dev/"):]) {
-		m.mark(MarkDevice, "it names the device %q", word)
+		m.mark(MarkDevice, "it names the device", word)
 	}
 	git := false
 	for name := range strings.SplitSeq(word, "/") {
 		for _, c := range credentials {
 			if ok, _ := path.Match(c, strings.ToLower(name)); ok && name != "" {
-				m.mark(MarkCredentials, "it names %q", word)
+				m.mark(MarkCredentials, "it names", word)
 			}
 		}
 		git = git || strings.EqualFold(name, ".git")
 	}
 	if writes && (git || strings.HasSuffix(word, ".gitconfig") || strings.HasSuffix(word, ".gitattributes") || strings.Contains(word, ".githooks")) {
-		m.mark(MarkGit, "it names %q", word)
+		m.mark(MarkGit, "it names", word)
 	}
 }
 

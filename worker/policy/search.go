@@ -50,9 +50,11 @@ func foundIn(p part) found {
 		out.words = append(out.words, loose{text: w})
 	}
 	for _, r := range p.redirs {
-		if r.writes() {
+		switch r.use() {
+		case writes:
 			out.writes = append(out.writes, loose{text: r.target})
-		} else if r.op == "<" {
+			out.into = append(out.into, r.target)
+		case reads:
 			out.named = append(out.named, loose{text: r.target})
 		}
 	}
@@ -181,15 +183,40 @@ func (f *finder) stmt(src string, s *syntax.Stmt) {
 				c.named = append(c.named, w)
 				f.now(w.text)
 			}
-		case r.Op == syntax.RdrIn:
-			c.named = append(c.named, f.word(r.Word)...)
-		case r.Op != syntax.DplIn && r.Word != nil:
-			c.text = cutText(src, s)
-			c.writes = append(c.writes, f.word(r.Word)...)
+		case r.Word != nil:
+			f.redirect(src, r, &c)
 		}
+	}
+	if len(c.writes) > 0 {
+		c.text = cutText(src, s)
 	}
 	if len(c.writes)+len(c.named) > 0 {
 		f.found = append(f.found, c)
+	}
+}
+
+// redirect notes the files that a redirection may be to.
+func (f *finder) redirect(src string, r *syntax.Redirect, c *found) {
+	words := f.word(r.Word)
+	writing := false
+	for i, w := range words {
+		switch useOf(r.Op, w.text) {
+		case reads:
+			c.named = append(c.named, w)
+		case writes:
+			c.writes = append(c.writes, w)
+			// The first is without values where the text has some.
+			writing = writing || i > 0 || f.most == 0
+		}
+	}
+	switch {
+	case !writing:
+	case !f.isKnown(src, r.Word):
+		c.into = append(c.into, asWritten(src, r.Word))
+	default:
+		for _, w := range words {
+			c.into = append(c.into, w.text)
+		}
 	}
 }
 
