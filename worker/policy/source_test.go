@@ -90,10 +90,12 @@ func TestAChangeFromOutsideWaitsForTheOperator(t *testing.T) {
 	if err := later.Accept(p.Hash); !errors.Is(err, ErrOtherRules) || verdict(b, "true") != Ask {
 		t.Errorf("accepting what was shown, not what is there: %v", err)
 	}
-	if err := later.Accept(""); err == nil {
-		t.Error("no hash was accepted")
+	for _, n := range []int{0, CodeLength - 1} {
+		if err := later.Accept(later.State().Pending.Hash[:n]); err == nil {
+			t.Errorf("%d digits of the hash were accepted", n)
+		}
 	}
-	if err := later.Accept(later.State().Pending.Hash[:8]); err != nil {
+	if err := later.Accept(later.State().Pending.Hash[:CodeLength]); err != nil {
 		t.Fatal(err)
 	}
 	if verdict(b, "true") != Allow || verdict(b, "false") != Allow || later.State().Pending != nil || later.Look() {
