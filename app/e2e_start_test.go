@@ -155,7 +155,7 @@ func TestEndToEndUnusableStartsAreToldWithNameValueAndExpectation(t *testing.T) 
 		{[]string{"worker", "--harness", "127.0.0.1:3000", "--workdir", l.wrk}, "such as http://127.0.0.1:3000"},
 		{[]string{"harness", "--db", file + "/h.db"}, "--db = " + file + "/h.db: expected"},
 		{[]string{"harness", "--db", l.wrk}, "--db = " + l.wrk + ": expected"},
-		{[]string{"enqueue", "--session", "", "list"}, "--session: empty; expected the id of a session"},
+		{[]string{"enqueue", "--session", "", "list"}, "--session: nothing is given; write --session=S"},
 		{[]string{"pause", "--for", "0s"}, "--for = 0s: expected a duration from 1s to 168h"},
 		{[]string{"pause", "--for", "-3s"}, "--for = -3s: expected a duration from 1s to 168h"},
 		{[]string{"history", "--limit", "-1"}, "--limit = -1: expected a whole number from 1"},

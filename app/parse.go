@@ -25,6 +25,7 @@ func newParser(c *commandLine, given config.Credentials) (*kong.Kong, error) {
 		kong.WithHyphenPrefixedParameters(true), // so that --limit -1 is told what is expected
 		kong.ValueFormatter(withDefault),
 		kong.Help(help),
+		kong.KindMapper(reflect.String, kong.MapperFunc(text)),
 		value("a duration, such as \"90s\" or \"4m\"", time.ParseDuration),
 		value("a whole number", strconv.Atoi),
 		value("the number of an item, as ps and history list it", func(s string) (worker.HoldID, error) {
@@ -33,6 +34,20 @@ func newParser(c *commandLine, given config.Credentials) (*kong.Kong, error) {
 		}),
 		kong.Vars{"data": defaultPlace().data, "config": defaultPlace().config},
 	)
+}
+
+// text reads the values that are text: a flag has some, also where a script meant
+// to fill it in. What is a flag itself is no other's value, unless it is written
+// with a "=".
+func text(ctx *kong.DecodeContext, target reflect.Value) error {
+	token := ctx.Scan.Pop()
+	s, _ := token.Value.(string)
+	isFlag := token.Type != kong.FlagValueToken && strings.HasPrefix(s, "--") && !strings.ContainsAny(s, " \t\n")
+	if flag := ctx.Value.Flag; flag != nil && (s == "" || isFlag) {
+		return fmt.Errorf("nothing is given; write --%s=%s", flag.Name, flag.FormatPlaceHolder())
+	}
+	target.SetString(s)
+	return nil
 }
 
 // value reads the values of a type, and says in our words what one is.
