@@ -230,6 +230,9 @@ func (d *doctor) atWork(c config.Connection) (f finding, has bool) {
 			f := working(v)
 			if f.Grade != isOK {
 				f.Do = "See the lines below."
+				if v.State == worker.CredentialsRejected {
+					f.Do += " If they are well, start Countersign again: it reads keys at its start."
+				}
 			}
 			return f, true
 		}

@@ -278,8 +278,12 @@ func describeFailure(err error) (ConnectionState, string) {
 	if errors.As(err, &refused) {
 		switch refused.Reason {
 		case api.Credentials:
+			if refused.Keyless {
+				return CredentialsRejected, fmt.Sprintf("The harness wants a key, and this connection has none (status %d). "+
+					"Nothing is claimed. Give it one and start Countersign again: keys are read at its start.", refused.Status)
+			}
 			return CredentialsRejected, fmt.Sprintf("The harness rejected the credentials (status %d). "+
-				"Nothing is claimed. Check the API key and the environment key.", refused.Status)
+				"Nothing is claimed. Check the API key and the environment key, and start Countersign again: they are read at its start.", refused.Status)
 		case api.NoAcceptRoute:
 			return CannotAccept, "This harness has no accept route, so it cannot authorize a start. " +
 				"Nothing is claimed or run. Update the harness."

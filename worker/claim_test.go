@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"countersign/worker"
+	"countersign/worker/api"
 )
 
 func (b *bench) connection() worker.ConnectionView { return b.engine.Snapshot().Connections[0] }
@@ -143,6 +144,23 @@ func TestRejectedCredentialsStopClaimingAndAreRetriedSlowly(t *testing.T) {
 					t.Errorf("connection %q after the credentials were mended", got.State)
 				}
 			})
+		})
+	}
+}
+
+func TestAHarnessThatWantsAKeyIsToldApartFromOneThatRejectsOurs(t *testing.T) {
+	for key, want := range map[string]string{"": "wants a key, and this connection has none", "mine": "Check the API key"} {
+		inBubble(t, func(t *testing.T, b *bench) {
+			client, err := api.New(api.Options{Origin: "http://127.0.0.1:1", APIKey: key, Transport: b.script})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.script.on("claim", reply{status: 401, body: `{"error":{"type":"auth","message":"no"}}`})
+			b.start(func(c *worker.Config) { c.Harness = client })
+			settle(time.Second)
+			if got := b.connection(); !strings.Contains(got.Detail, want) {
+				t.Errorf("with key %q it says %q", key, got.Detail)
+			}
 		})
 	}
 }

@@ -34,6 +34,7 @@ type Refused struct {
 	Status  int    // of HTTP; 0 where the request was not sent at all
 	Code    string // the error's code, "" where it has none
 	Message string // the harness's words, untrusted, at most 500 bytes of UTF-8
+	Keyless bool   // no key was sent, because there is none
 }
 
 // Error says what was refused and why, in fixed words.
@@ -72,6 +73,7 @@ type answer struct {
 	status      int
 	contentType string
 	body        []byte
+	keyless     bool
 }
 
 // ok returns nil for 200 {"ok":true}. Another 2xx, or another body, is not what
@@ -119,7 +121,7 @@ func (a answer) refusal() error {
 
 func (a answer) refused(reason Reason) error {
 	e := a.error()
-	return &Refused{Op: a.op, Reason: reason, Status: a.status, Code: clip(e.Code, 100), Message: clip(e.Message, 500)}
+	return &Refused{Op: a.op, Reason: reason, Status: a.status, Code: clip(e.Code, 100), Message: clip(e.Message, 500), Keyless: a.keyless}
 }
 
 func (a answer) unusable(why error) error {

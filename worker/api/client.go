@@ -268,7 +268,8 @@ func (c *Client) send(ctx context.Context, op, method, path string, body []byte,
 	if int64(len(read)) > limit {
 		return answer{}, unanswered(response.StatusCode, fmt.Errorf("the answer is longer than %d bytes", limit))
 	}
-	return answer{op: op, status: response.StatusCode, contentType: response.Header.Get("Content-Type"), body: read}, nil
+	return answer{op: op, status: response.StatusCode, contentType: response.Header.Get("Content-Type"), body: read,
+		keyless: c.options.APIKey == "" && c.options.EnvironmentKey == ""}, nil
 }
 
 func (c *Client) request(ctx context.Context, method, path string, body []byte) (*http.Request, error) {
