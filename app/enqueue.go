@@ -113,7 +113,16 @@ func (c *enqueueCommand) do(given config.Credentials, kind string, payload any) 
 		return fmt.Errorf("make the session: %w Give it with %s, or with --api-key", err, config.APIKeyVar)
 	}
 	if err != nil && !(errors.As(err, &answer) && answer.HTTPStatus == http.StatusConflict) {
-		return fmt.Errorf("make the session: %w", err)
+		return fmt.Errorf("make the session: %w. Nothing was queued", plain(err))
+	}
+	if err != nil && c.EnvironmentID != "" {
+		made, err := client.Session(ctx, c.Session)
+		if err != nil {
+			return fmt.Errorf("look at the session: %w", err)
+		}
+		if made.EnvironmentID != c.EnvironmentID {
+			return fmt.Errorf("session %s was made for environment %q, and stays there. Nothing was queued; use another --session", c.Session, made.EnvironmentID)
+		}
 	}
 	item, err := client.Enqueue(ctx, c.Session, kind, payload)
 	if err != nil {

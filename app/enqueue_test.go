@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"countersign/app/config"
 	"countersign/harness"
 	"countersign/worker/api/wire"
 )
@@ -43,6 +44,26 @@ func TestAWaitThatNobodyTookTheWorkInSaysThatItMayStillRun(t *testing.T) {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)
 		}
+	}
+}
+
+func TestWorkForAnotherEnvironmentThanItsSessionsIsNotQueued(t *testing.T) {
+	client, server := harnessAt(t)
+	enqueue := func(session, environment string) error {
+		c := enqueueCommand{Harness: server.URL, Session: session, EnvironmentID: environment, Timeout: time.Millisecond}
+		return c.do(config.Credentials{}, wire.KindList, wire.List{})
+	}
+	var exit *exitError
+	for _, environment := range []string{"env_a", "", "env_a"} {
+		if err := enqueue("s", environment); !errors.As(err, &exit) || exit.code != exitQueueTimeout {
+			t.Errorf("for environment %q: %v", environment, err)
+		}
+	}
+	if err := enqueue("s", "env_b"); err == nil || !strings.Contains(err.Error(), `session s was made for environment "env_a"`) {
+		t.Errorf("for another: %v", err)
+	}
+	if list, err := client.WorkItems(t.Context(), "env_a"); err != nil || len(list.Items) != 3 {
+		t.Errorf("%+v, %v", list, err)
 	}
 }
 

@@ -71,7 +71,7 @@ func (h *Harness) giveUp(ctx context.Context, id string) (Result, error) {
 
 func outcomeUnknown() *refusal {
 	return gaveUp(http.StatusGatewayTimeout, wire.CodeOutcomeUnknown, wire.NotRetryable,
-		"There is no result in time. The work may have run wholly, partly or not at all.")
+		"There is no result in time. The work may have run wholly, partly or not at all, and a worker that has it may still run it.")
 }
 
 func gaveUp(status int, code, retry, message string) *refusal {
