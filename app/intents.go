@@ -61,7 +61,11 @@ func (g *global) asking(fn func(context.Context, *control.Client) error) error {
 	}
 	client := control.NewClient(p.data)
 	defer client.Close()
-	return fn(context.Background(), client)
+	err = fn(context.Background(), client)
+	if none := (*control.NotRunning)(nil); errors.As(err, &none) && p.isOpen() {
+		return &silent{p.data}
+	}
+	return err
 }
 
 // Run implements the command.
@@ -236,6 +240,14 @@ func (versionCommand) Run() error {
 	return nil
 }
 
+// silent says that another Countersign has the data directory and does not answer.
+type silent struct{ dir string }
+
+func (e *silent) Error() string {
+	return fmt.Sprintf("A Countersign has data directory %s open and does not answer. It may ask something in a window of its own, "+
+		"such as whether a change of config.toml is yours, or be ending. Nothing was started here.", e.dir)
+}
+
 // raiseFirst brings the window of the instance that runs already to the front,
 // for a second start of the desktop app.
 func raiseFirst(ctx context.Context, dir string) error {
@@ -250,8 +262,8 @@ func raiseFirst(ctx context.Context, dir string) error {
 		status, err = client.Status(ctx)
 	}
 	switch {
-	case errors.As(err, &none):
-		return &inUse{dir} // it is ending, or stuck
+	case errors.As(err, &none), ctx.Err() != nil:
+		return &silent{dir}
 	case err != nil:
 		return err
 	case !status.Window:

@@ -126,6 +126,18 @@ func (p place) open() (release func(), err error) {
 	return func() { lock.Close() }, nil
 }
 
+// isOpen says whether a Countersign has the data directory.
+func (p place) isOpen() bool {
+	path := filepath.Join(p.data, "lock")
+	if _, err := os.Stat(path); err != nil {
+		return false
+	}
+	lock := flock.New(path)
+	defer lock.Close()
+	got, err := lock.TryRLock()
+	return err == nil && !got
+}
+
 // flag is what names one of the directories on the command line.
 func (p place) flag(dir string) string {
 	if dir == p.config {
