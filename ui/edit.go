@@ -38,13 +38,15 @@ type proposal struct {
 	text    *field
 	trouble *widget.Label
 	initial string
+	early   func() string // why it is too early to send it; "" where it is not
 	sending bool
 	over    bool
 }
 
-// newProposal makes a dialog around a text. words say what it is for.
-func (w *window) newProposal(title, words, text string, rows int) *proposal {
-	p := &proposal{u: w.u, title: title, text: newField(w.keys, "", rows), initial: text, trouble: widget.NewLabel("")}
+// newProposal makes a dialog around a text. words say what it is for; early, why
+// it is too early to send the text.
+func (w *window) newProposal(title, words, text string, rows int, early func() string) *proposal {
+	p := &proposal{u: w.u, title: title, text: newField(w.keys, "", rows), initial: text, early: early, trouble: widget.NewLabel("")}
 	p.text.TextStyle.Monospace = true
 	p.text.Wrapping = fyne.TextWrapBreak
 	p.trouble.Wrapping, p.trouble.Importance = fyne.TextWrapWord, widget.WarningImportance
@@ -68,7 +70,11 @@ func (p *proposal) open(w *window, label string, send func(text string) error, d
 
 func (p *proposal) send(w *window, send func(string) error, done func()) {
 	text := p.text.Text
-	if p.sending {
+	if p.sending || p.text.Disabled() {
+		return
+	}
+	if why := p.early(); why != "" {
+		p.say(why)
 		return
 	}
 	if why := hides(text); why != "" {
@@ -101,8 +107,13 @@ func (p *proposal) say(words string) {
 // edit opens a dialog in which the command or the content can be changed, and is
 // approved as changed.
 func (q *queue) edit() {
-	v, ok := q.decidable(q.detail.editing)
+	v, ok := q.awaitingRead("edited")
 	if !ok {
+		return
+	}
+	refused := capital(itemName(v.Hold)) + " cannot be edited"
+	if q.detail.editing.Hidden {
+		q.cannot(refused, "It is approved as it is, or declined with words.")
 		return
 	}
 	task, w := q.detail.reading.task, q.u.window
@@ -111,12 +122,13 @@ func (q *queue) edit() {
 		name, text, what = "content", task.Content, "content of "+safetext.Clip(task.Path, 200)
 	}
 	if why := uneditable(text); why != "" {
-		w.say(fmt.Sprintf("The %s of %s cannot be edited here: %s. Decline it with words instead.", name, itemName(v.Hold), why))
+		q.cannot(refused, fmt.Sprintf("The %s cannot be edited here: %s. Decline it with words instead.", name, why))
 		return
 	}
 	by := q.approver()
 	p := w.newProposal("Edit and approve "+itemName(v.Hold),
-		"What you leave here is approved in place of the "+what+". The agent is told that it was changed, and into what.", text, 12)
+		"What you leave here is approved in place of the "+what+". The agent is told that it was changed, and into what.", text, 12,
+		func() string { return q.early(v) })
 	p.open(w, "Approve as edited", func(changed string) error {
 		if changed == text {
 			return fmt.Errorf("nothing was changed: go back and approve it as it is")
@@ -127,6 +139,9 @@ func (q *queue) edit() {
 		}
 		return q.u.Desk.ApproveEdited(v.ID, v.Digest, payload, by)
 	}, func() { q.moveOn(v.ID) })
+	if task.Kind == wire.KindExec { // a file's content is read from its beginning
+		p.text.toEnd()
+	}
 }
 
 // replaced is a payload with one member replaced and all others as they were.
@@ -182,31 +197,48 @@ func hides(text string) string {
 	return ""
 }
 
-// always opens a dialog with a rule that allows such items from now on.
+// always opens a dialog with a rule that allows such items from now on. The rule
+// comes a moment later than the dialog, which takes no words until then.
 func (q *queue) always() {
-	v, ok := q.decidable(q.detail.ever)
+	v, ok := q.awaitingRead("approved always")
 	if !ok {
 		return
 	}
-	w, rule, by := q.u.window, "", q.approver()
-	q.u.intent(func() (err error) {
+	if q.u.Rulebook == nil {
+		q.cannot(capital(itemName(v.Hold))+" cannot be approved always", "There are no rules in this run. It can be approved once.")
+		return
+	}
+	p := q.propose(v)
+	p.text.Disable()
+	rule := ""
+	q.u.ask(func() (err error) {
 		rule, err = q.u.Desk.NarrowRule(v.ID)
 		return err
-	}, func() {
-		if why := uneditable(rule); why != "" {
-			w.say("A rule for " + itemName(v.Hold) + " cannot be written here: " + why + ".")
-			return
+	}, func(err error) {
+		why := uneditable(rule)
+		switch {
+		case err != nil:
+			p.say(sentence(safetext.Clip(err.Error(), 1000)))
+		case why != "":
+			p.say("A rule for " + itemName(v.Hold) + " cannot be written here: " + why + ".")
+		default:
+			p.text.Enable()
+			p.text.SetText(rule)
 		}
-		q.propose(v, rule, by)
 	})
 }
 
-func (q *queue) propose(v worker.View, rule, by string) {
-	w, book := q.u.window, q.u.Rulebook
+// propose opens the dialog of always, without its rule.
+func (q *queue) propose(v worker.View) *proposal {
+	w, book, by := q.u.window, q.u.Rulebook, q.approver()
 	p := w.newProposal("Always approve items like "+itemName(v.Hold),
-		"This rule allows exactly what is asked here, and little else. Change it as you like, and test what it says of this item.", rule, 10)
+		"This rule allows exactly what is asked here, and little else. Change it as you like, and test what it says of this item.", "", 10,
+		func() string { return q.early(v) })
 	test := func() {
 		text := p.text.Text
+		if p.text.Disabled() {
+			return
+		}
 		q.u.ask(func() error {
 			why, err := book.Try(v.ID, text)
 			if err != nil {
@@ -233,6 +265,7 @@ func (q *queue) propose(v worker.View, rule, by string) {
 		}
 		return nil
 	}, func() { q.moveOn(v.ID) }, choice{label: "Test", key: doTest, stays: true, do: test})
+	return p
 }
 
 // triedWords says what a rule would say of an item, and of the part of it that

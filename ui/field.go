@@ -57,3 +57,8 @@ func (f *field) KeyUp(e *fyne.KeyEvent) {
 	f.keys.up(e)
 	f.Entry.KeyUp(e)
 }
+
+// toEnd puts the cursor behind the text.
+func (f *field) toEnd() {
+	f.Entry.TypedKey(&fyne.KeyEvent{Name: fyne.KeyPageDown}) // which in an Entry leads to its end
+}

@@ -102,10 +102,6 @@ func TestADecisionNeedsTheItemToHaveBeenInView(t *testing.T) {
 	st.put(waitingItems(execItem(1, "one")))
 	st.pass(readingTime - time.Millisecond)
 	st.press(fyne.KeyReturn, ctrl)
-	st.press(fyne.KeyD, ctrl)
-	if st.window.sheets.open() {
-		t.Fatal("the decline dialog opened for an item nobody can have read")
-	}
 	st.didNothing()
 	st.pass(time.Millisecond)
 	st.press(fyne.KeyReturn, ctrl)

@@ -274,10 +274,15 @@ func connectionTrouble(all []worker.ConnectionView) string {
 	return strings.Join(lines, "\n")
 }
 
+// capital begins words with a capital letter.
+func capital(words string) string {
+	r, n := utf8.DecodeRuneInString(words)
+	return strings.ToUpper(string(r)) + words[n:]
+}
+
 // sentence makes words of an error a sentence.
 func sentence(words string) string {
-	r, n := utf8.DecodeRuneInString(words)
-	words = strings.ToUpper(string(r)) + words[n:]
+	words = capital(words)
 	if !strings.HasSuffix(words, ".") {
 		words += "."
 	}
