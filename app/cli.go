@@ -8,11 +8,14 @@ import (
 
 	"countersign/app/config"
 	"countersign/worker/policy"
+
+	"github.com/alecthomas/kong"
 )
 
 // commandLine is the grammar of the command line.
 type commandLine struct {
-	Global global `embed:""`
+	Global      global           `embed:""`
+	VersionFlag kong.VersionFlag `name:"version" hidden:"" help:"Print the version."`
 
 	Desktop desktopCommand `cmd:"" default:"withargs" help:"The desktop app (what \"countersign\" alone does)."`
 	Demo    demoCommand    `cmd:"" help:"The desktop app with an embedded harness and sample sessions to try it on."`

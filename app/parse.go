@@ -32,7 +32,7 @@ func newParser(c *commandLine, given config.Credentials) (*kong.Kong, error) {
 			id, err := strconv.ParseInt(s, 10, 64)
 			return worker.HoldID(id), err
 		}),
-		kong.Vars{"data": defaultPlace().data, "config": defaultPlace().config},
+		kong.Vars{"data": defaultPlace().data, "config": defaultPlace().config, "version": "countersign " + version},
 	)
 }
 

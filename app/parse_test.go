@@ -54,6 +54,19 @@ func TestWhatIsWrongWithACommandLineIsSaidInWords(t *testing.T) {
 	}
 }
 
+func TestTheVersionIsPrintedForTheFlagThatOtherProgramsHave(t *testing.T) {
+	var out bytes.Buffer
+	parser, err := newParser(new(commandLine), config.Credentials{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := -1
+	parser.Exit, parser.Stdout = func(c int) { code = c }, &out
+	if _, err := parser.Parse([]string{"--version"}); err != nil || code != 0 || out.String() != "countersign "+version+"\n" {
+		t.Errorf("exit %d, %v, prints %q", code, err, &out)
+	}
+}
+
 func TestHelpListsTheFlagsThatMeanSomething(t *testing.T) {
 	for line, c := range map[string]struct{ has, hasNot string }{
 		"history":            {"--search=Q", "--rules"},

@@ -23,7 +23,7 @@ type workerCommand struct {
 	EnvironmentKey  string         `help:"Its key. Others on this machine can see it here: better give MANAGED_AGENTS_ENVIRONMENT_KEY." placeholder:"K"`
 	APIKey          string         `name:"api-key" help:"API key. Others on this machine can see it here: better give MANAGED_AGENTS_API_KEY." placeholder:"K"`
 	WorkerID        *string        `help:"Instead of the one kept in the data directory. It must be unique: two workers of one id run work twice." placeholder:"W"`
-	Once            bool           `help:"Claim one item, see it through, and end."`
+	Once            bool           `help:"Claim one item if there is one, see it through, and end."`
 	IntervalMS      *int           `name:"interval-ms" help:"Time between polls; 250 while there is work and 1000 when idle, unless given." placeholder:"N"`
 	LeaseMS         *int           `name:"lease-ms" help:"The harness's lease window; 60000 unless given." placeholder:"N"`
 	MaxHeld         *int           `help:"How many items may wait here; 8 unless given." placeholder:"N"`

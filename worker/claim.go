@@ -56,6 +56,9 @@ func (e *Engine) claimWork(ctx context.Context) {
 			e.inTouch()
 			fresh := found && e.take(ctx, item, sent)
 			if e.cfg.Once {
+				if !found {
+					e.log.Info("the harness has no work; nothing is waited for, so that this ends")
+				}
 				return
 			}
 			if !fresh || e.isEcho() {
