@@ -15,6 +15,7 @@ import (
 
 	"countersign/worker"
 	"countersign/worker/api/wire"
+	"countersign/worker/execute"
 	"countersign/worker/safetext"
 )
 
@@ -110,7 +111,7 @@ func newDetail(u *UI, k *keys, onScreen func() bool, do func(action)) *detail {
 func (d *detail) clear() {
 	d.view = worker.View{}
 	d.endLook()
-	d.out.open("", false)
+	d.out.open("", false, false)
 	d.page.Hide()
 }
 
@@ -142,7 +143,7 @@ func (d *detail) show(v worker.View, s section) {
 	if read := reported(v.Hold); read != "" {
 		d.out.still(fmt.Sprintf("hold %d", v.ID), "Reported, as far as the history keeps it", read)
 	} else {
-		d.out.open(outputOf(v.Hold), s == running)
+		d.out.open(outputOf(v.Hold), s == running, isLost(v.Hold))
 	}
 	d.panes.layoutAgain()
 	d.enable()
@@ -202,11 +203,15 @@ func outputOf(h worker.Hold) string {
 	if h.Execution == worker.NotStarted || h.Item.Kind != wire.KindExec {
 		return ""
 	}
-	if o := h.Outcome; o != nil && o.StdoutBytes+o.StderrBytes == 0 {
+	if o := h.Outcome; o != nil && o.StdoutBytes+o.StderrBytes == 0 && !isLost(h) {
 		return ""
 	}
 	return h.OutputPath
 }
+
+// isLost reports whether nobody saw the end of what ran, and so nobody counted what
+// it printed either.
+func isLost(h worker.Hold) bool { return h.Outcome != nil && h.Outcome.How == execute.Lost }
 
 func (d *detail) drawHead(v worker.View, s section) {
 	setText(d.name, itemName(v.Hold))

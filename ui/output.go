@@ -68,9 +68,10 @@ func (o *output) fit() float32 {
 // headHeight is the height of what stands above the lines.
 func (o *output) headHeight() float32 { return o.head.MinSize().Height + theme.Padding() }
 
-// open shows the transcript at path, which grows while live. "" shows none. To
-// open what is open already only tells whether it still grows.
-func (o *output) open(path string, live bool) {
+// open shows the transcript at path, which grows while live. "" shows none; nor does
+// a file that is not there, if it may lack. To open what is open already only tells
+// whether it still grows.
+func (o *output) open(path string, live, mayLack bool) {
 	if path == o.path {
 		if o.reader != nil && o.reader.live.Swap(live) != live {
 			o.reader.wake()
@@ -81,7 +82,7 @@ func (o *output) open(path string, live bool) {
 	if path == "" {
 		return
 	}
-	r := &outputReader{u: o.u, path: path, poke: make(chan struct{}, 1)}
+	r := &outputReader{u: o.u, path: path, mayLack: mayLack, poke: make(chan struct{}, 1)}
 	r.live.Store(live)
 	r.from.Store(followEnd)
 	r.show = func(s stretch) {
@@ -211,13 +212,14 @@ type stretch struct {
 
 // outputReader reads one transcript in the background.
 type outputReader struct {
-	u    *UI
-	path string
-	live atomic.Bool
-	from atomic.Int64
-	done atomic.Bool
-	poke chan struct{}
-	show func(stretch)
+	u       *UI
+	path    string
+	mayLack bool // that there is no file is no trouble
+	live    atomic.Bool
+	from    atomic.Int64
+	done    atomic.Bool
+	poke    chan struct{}
+	show    func(stretch)
 
 	shown mark // what was shown last
 }
@@ -260,7 +262,7 @@ func (r *outputReader) run(ctx context.Context) {
 		if err == nil {
 			err = r.read(t)
 		}
-		if err != nil && !(r.live.Load() && errors.Is(err, fs.ErrNotExist)) {
+		if err != nil && !((r.live.Load() || r.mayLack) && errors.Is(err, fs.ErrNotExist)) {
 			r.deliver(stretch{err: err}, mark{failed: true})
 		}
 		var poll <-chan time.Time

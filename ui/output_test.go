@@ -2,12 +2,14 @@ package ui
 
 import (
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 
 	"fyne.io/fyne/v2"
 
 	"countersign/worker"
+	"countersign/worker/execute"
 )
 
 // running shows a running item with output in a file.
@@ -161,5 +163,37 @@ func TestWhatWasReportedOfAReadIsShown(t *testing.T) {
 	st.window.queue.selectItem(1)
 	if !st.shows("# Shop") || !st.shows("sells ‹ESC›[1mthings") {
 		t.Errorf("what was read is not shown: %q", st.texts())
+	}
+}
+
+func TestTheOutputOfAnInterruptedCommandIsShownAsFarAsItIsOnDisk(t *testing.T) {
+	looked := make(chan struct{})
+	st := newStage(t, func(o *Options) {
+		open := o.OpenTranscript
+		o.OpenTranscript = func(path string) (Transcript, error) {
+			if path == "none" {
+				close(looked)
+				return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+			}
+			return open(path)
+		}
+	})
+	st.files["out"] = &fakeTranscript{}
+	st.files["out"].print(false, "so far it came")
+	lost := func(id int, path string) worker.View {
+		v := asDone(execItem(id, "make"))
+		v.Execution, v.OutputPath = worker.Interrupted, path
+		v.Outcome = &execute.Outcome{How: execute.Lost, Exit: 125, Reason: "interrupted"}
+		v.Word = v.Hold.Status()
+		return v
+	}
+	st.show(func(s *worker.Snapshot) { s.Finished = []worker.View{lost(1, "out"), lost(2, "none")} })
+	st.until("the output", func() bool { return st.shows("so far it came") })
+	st.window.queue.selectItem(2)
+	<-looked
+	st.Close() // so that what it would say of that is here
+	st.pump()
+	if st.shows("The output cannot be read") || st.shows("so far it came") {
+		t.Errorf("an interrupted command that printed nothing shows %q", st.texts())
 	}
 }

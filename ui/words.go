@@ -129,6 +129,8 @@ func when(t, now time.Time) string {
 // code is the short form of what was shown, as people type it.
 func code(digest string) string { return digest[:min(8, len(digest))] }
 
+const unknownOutcome = "Outcome unknown"
+
 // outcomeWords says how an execution ended, in one line.
 func outcomeWords(o *execute.Outcome) string {
 	if o == nil {
@@ -153,10 +155,10 @@ func outcomeWords(o *execute.Outcome) string {
 	case execute.FileFailed:
 		words = "Not done"
 	case execute.Lost:
-		words = "Outcome unknown"
+		words = unknownOutcome
 	}
 	if o.Reason != "" {
-		words += ": " + safetext.Clip(because(string(o.How), o.Reason), 300)
+		words += ": " + safetext.Clip(because(unknownOutcome, because(string(o.How), o.Reason)), 300)
 	}
 	if o.CutBytes > 0 {
 		words += fmt.Sprintf("; %s of output left out of the report", bytesWords(o.CutBytes))
@@ -257,6 +259,9 @@ func rowEnd(h worker.Hold) string {
 	words := strings.TrimSuffix(endWords(h), ".")
 	if o := h.Outcome; o != nil && o.How == execute.Ended && o.Exit != 0 && h.Status() == worker.WordReported {
 		words = strings.TrimPrefix(strings.TrimPrefix(words, fmt.Sprintf("Exit %d", o.Exit)), " ")
+	}
+	if o := h.Outcome; o != nil && o.How == execute.Lost { // its status word says what it is
+		words = strings.TrimPrefix(because(unknownOutcome, words), "interrupted after starting; ")
 	}
 	if words != "" {
 		words = failureMark + words

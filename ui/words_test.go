@@ -73,6 +73,28 @@ func TestAReasonDoesNotRepeatTheWordBeforeIt(t *testing.T) {
 	}
 }
 
+func TestAnInterruptedItemSaysOnceThatItsOutcomeIsUnknownAndInARowWhatIsNew(t *testing.T) {
+	for reason, want := range map[string]struct{ detail, row string }{
+		"outcome unknown: interrupted after starting; it may have run wholly, partly or not at all": {
+			"Outcome unknown: interrupted after starting; it may have run wholly, partly or not at all",
+			" · it may have run wholly, partly or not at all"},
+		"Outcome unknown: it may have run wholly or partly. What it had started was stopped.": {
+			"Outcome unknown: it may have run wholly or partly. What it had started was stopped.",
+			" · it may have run wholly or partly. What it had started was stopped"},
+		"the disk is full": {"Outcome unknown: the disk is full", " · the disk is full"},
+		"":                 {"Outcome unknown", " · Outcome unknown"},
+	} {
+		v := asDone(execItem(1, "x"))
+		v.Execution, v.Outcome = worker.Interrupted, &execute.Outcome{How: execute.Lost, Exit: 125, Reason: reason}
+		if got := endWords(v.Hold); got != want.detail {
+			t.Errorf("the detail says %q, want %q", got, want.detail)
+		}
+		if got := rowEnd(v.Hold); got != want.row {
+			t.Errorf("the row says %q, want %q", got, want.row)
+		}
+	}
+}
+
 func TestAnItemThatIsOverSaysFromWhenToWhenItWasHeld(t *testing.T) {
 	st := newStage(t)
 	v := asDone(execItem(1, "x"))
