@@ -61,8 +61,25 @@ func TestEndToEndWhatIsApprovedAgainAndAgainBecomesARule(t *testing.T) {
 		}
 		e.wait()
 	}
+	if out, errs, code := l.run("rules", "suggest"); code != 0 || !strings.Contains(out, `"echo once more"`) {
+		t.Errorf("suggest for the connection that runs: exit %d, %s%s", code, out, errs)
+	}
+	if err := os.WriteFile(filepath.Join(l.cfg, "rules.toml"), []byte("[[rule]]\nname = \"look\"\nkind = \"exec\"\nallow = [\"ls\"]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"check"}, {"explain", "exec", "ls"}} {
+		if out, errs, code := l.run(append([]string{"rules"}, args...)...); code != 0 || !strings.Contains(out, "this file is not in force yet") {
+			t.Errorf("%q of a change that waits: exit %d, %s%s", args, code, out, errs)
+		}
+	}
 	w.signal(syscall.SIGTERM)
 	w.wait()
+	if out, errs, code := l.run("rules", "check"); code != 0 || !strings.Contains(out, "this file is not in force yet") {
+		t.Errorf("check of a change that waits for the next start: exit %d, %s%s", code, out, errs)
+	}
+	if out, errs, code := l.run("rules", "suggest"); code != 0 || !strings.Contains(out, "rules suggest --workdir "+l.wrk) {
+		t.Errorf("suggest for nowhere: exit %d, %s%s", code, out, errs)
+	}
 	out, errs, code := l.run("rules", "suggest", "--workdir", l.wrk)
 	if code != 0 || !strings.Contains(out, "# approved by hand 3 times") || !strings.Contains(out, `"echo once more"`) {
 		t.Fatalf("suggest: exit %d, %s%s", code, out, errs)

@@ -55,7 +55,9 @@ type reading struct {
 	file   string
 	named  bool // on the command line: then it has to be there
 	spot
-	log *slog.Logger
+	running atWork
+	self    string // how this program is called for the running one
+	log     *slog.Logger
 }
 
 // spot is a work directory, and the connection it belongs to.
@@ -77,19 +79,62 @@ func (c *rulesCommand) begin(g *global, matters bool) (r reading, err error) {
 	if r.config, err = config.Read(r.place.configFile()); err != nil {
 		return r, &exitError{exitUsage, err}
 	}
+	r.running, r.self = askRunning(context.Background(), r.place.data), g.self()
 	r.file, r.named = r.place.rulesFile(), c.File != ""
-	if r.named {
+	switch {
+	case r.running.rules != nil && !r.named:
+		r.file = r.running.rules.File // it may have been named at the start
+	case r.named:
 		if r.file, err = filepath.Abs(c.File); err != nil {
 			return r, &config.Invalid{Name: "--rules", Value: c.File, Expected: "expected the path of a file"}
 		}
 	}
-	r.spot, err = c.spot(r.config.Connections, matters)
+	r.spot, err = c.spot(r.known(), matters)
 	return r, err
 }
 
+// connections are the ones that are known.
+type connections struct {
+	list []config.Connection
+	of   string // whose they are
+}
+
+// known are the configured connections or, where there are none, those of the
+// Countersign that runs.
+func (r reading) known() connections {
+	if len(r.config.Connections) > 0 {
+		return connections{r.config.Connections, "config.toml"}
+	}
+	return connections{r.running.connections, "the Countersign that runs"}
+}
+
+// unnamed is the error where one of several has to be named.
+func (c connections) unnamed() *config.Invalid {
+	return &config.Invalid{Name: "--connection", Expected: "missing, and " + c.of + " has several connections; expected one of " + connectionNames(c.list)}
+}
+
+// meant is the one that was named, or the only one there is. A name is free where
+// none is known.
+func (c connections) meant(name string) (*config.Connection, error) {
+	if name == "" {
+		if len(c.list) == 1 {
+			return &c.list[0], nil
+		}
+		return nil, nil
+	}
+	i := slices.IndexFunc(c.list, func(k config.Connection) bool { return k.Name == name })
+	switch {
+	case i >= 0:
+		return &c.list[i], nil
+	case len(c.list) > 0:
+		return nil, &config.Invalid{Name: "--connection", Value: fmt.Sprintf("%q", name), Expected: "expected one of " + connectionNames(c.list) + ", which " + c.of + " has"}
+	}
+	return nil, nil
+}
+
 // spot finds the place that is meant.
-func (c *rulesCommand) spot(known []config.Connection, matters bool) (s spot, err error) {
-	conn, err := c.connection(known)
+func (c *rulesCommand) spot(known connections, matters bool) (s spot, err error) {
+	conn, err := known.meant(c.Connection)
 	if err != nil {
 		return s, err
 	}
@@ -100,10 +145,12 @@ func (c *rulesCommand) spot(known []config.Connection, matters bool) (s spot, er
 		dir, name, s.why = c.Workdir, "--workdir", "as given"
 	case conn != nil:
 		dir, name, s.why = conn.WorkDir, "the work directory of "+conn.Name, "of connection "+conn.Name
-	case len(known) > 1 && matters:
-		return s, &config.Invalid{Name: "--connection", Expected: "missing, and config.toml has several connections; expected one of " + connectionNames(known) + ", or --workdir"}
+	case len(known.list) > 1 && matters:
+		bad := known.unnamed()
+		bad.Expected += ", or --workdir"
+		return s, bad
 	default:
-		dir, name, s.why = ".", "--workdir", "the current directory"
+		dir, name, s.why = ".", "--workdir", "the current directory; --workdir names another"
 	}
 	if conn != nil {
 		s.connection = conn.Name
@@ -112,25 +159,6 @@ func (c *rulesCommand) spot(known []config.Connection, matters bool) (s spot, er
 		return s, &config.Invalid{Name: name, Value: fmt.Sprintf("%q", dir), Expected: err.Error()}
 	}
 	return s, nil
-}
-
-// connection is the configured one that is meant: the one that was named, or the
-// only one there is. A name is free where none is configured.
-func (c *rulesCommand) connection(known []config.Connection) (*config.Connection, error) {
-	if c.Connection == "" {
-		if len(known) == 1 {
-			return &known[0], nil
-		}
-		return nil, nil
-	}
-	i := slices.IndexFunc(known, func(k config.Connection) bool { return k.Name == c.Connection })
-	switch {
-	case i >= 0:
-		return &known[i], nil
-	case len(known) > 0:
-		return nil, &config.Invalid{Name: "--connection", Value: fmt.Sprintf("%q", c.Connection), Expected: "expected one of " + connectionNames(known)}
-	}
-	return nil, nil
 }
 
 func connectionNames(known []config.Connection) string {
@@ -169,6 +197,9 @@ func (c *rulesCommand) check(g *global, w, mistakes io.Writer) error {
 	r.named = true
 	rules, _, _, err := r.rules(false)
 	if errors.Is(err, fs.ErrNotExist) {
+		if yet := r.notInForce(context.Background(), ""); yet != "" {
+			return fmt.Errorf("there is no %s; %s", r.file, yet)
+		}
 		return fmt.Errorf("there is no %s; without rules everything is asked for, but what is always denied", r.file)
 	}
 	if err != nil {
@@ -182,7 +213,7 @@ func (c *rulesCommand) check(g *global, w, mistakes io.Writer) error {
 	if _, err := toml.Decode(string(text), &held); err != nil {
 		return fmt.Errorf("read the rules: %w", err) // it was changed at this moment
 	}
-	return held.write(w, rules)
+	return held.write(w, rules, r.notInForce(context.Background(), rules.Hash()))
 }
 
 // unusable prints each mistake of a rule file on a line of its own, as compilers
@@ -240,9 +271,12 @@ type outlined struct {
 	Until      time.Time `toml:"until"`
 }
 
-func (o outline) write(w io.Writer, rules *policy.Rules) error {
+func (o outline) write(w io.Writer, rules *policy.Rules, notInForce string) error {
 	fmt.Fprintf(w, "%s can be used: %s, %s passed\n", safetext.Line(rules.File()), counted(len(o.Rules), "rule"), counted(len(o.Tests), "test"))
 	fmt.Fprintf(w, "SHA-256 %s\n", rules.Hash())
+	if notInForce != "" {
+		fmt.Fprintf(w, "But %s\n", safetext.Line(notInForce))
+	}
 	if len(o.Rules) == 0 {
 		fmt.Fprintln(w, "It has no rules: everything is asked for.")
 		return nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -95,6 +96,11 @@ func (c *rulesCommand) explain(g *global, w io.Writer, kind string, payload any)
 		spot: r.spot, rules: rules, found: found, risks: policy.Risks(task), search: where.SearchPath,
 		item: policy.Item{Task: task, Connection: r.connection, Session: c.Explain.Session},
 	}
+	hash := ""
+	if found {
+		hash = rules.Hash()
+	}
+	x.notInForce = r.notInForce(context.Background(), hash)
 	x.Explanation = rules.Explain(x.item)
 	if c.Explain.JSON {
 		err = writeASCII(w, x.json())
@@ -112,6 +118,8 @@ type explained struct {
 	risks []policy.Risk
 	rules *policy.Rules
 	found bool // there is a rule file
+
+	notInForce string // in words, if the rule file is not
 
 	search string // where commands find their programs
 }
@@ -138,6 +146,7 @@ func (x explained) write(w io.Writer) {
 		line("mind", "it runs what is in the work directory, whatever that is then")
 	}
 	line("rules", x.ruleFile())
+	line("but", x.notInForce)
 	line("work directory", fmt.Sprintf("%s (%s)", x.root, x.why))
 	line("connection", x.connection)
 	line("session", x.item.Session)
@@ -217,13 +226,14 @@ type explainedJSON struct {
 	WorkDir    string            `json:"workdir"`
 	File       string            `json:"rules_file,omitempty"` // with its hash; neither where there is none
 	Hash       string            `json:"rules_sha256,omitempty"`
+	NotInForce string            `json:"not_in_force,omitempty"` // in words, where a change of the file waits to be seen
 }
 
 func (x explained) json() explainedJSON {
 	out := explainedJSON{
 		Explanation: x.Explanation, Risks: append([]policy.Risk{}, x.risks...),
 		Kind: x.item.Kind, Command: x.item.Command, Cwd: x.item.Cwd, Env: x.item.Env, Path: x.item.Path,
-		Connection: x.connection, Session: x.item.Session, WorkDir: x.root,
+		Connection: x.connection, Session: x.item.Session, WorkDir: x.root, NotInForce: x.notInForce,
 	}
 	if x.found {
 		out.File, out.Hash = x.rules.File(), x.rules.Hash()

@@ -141,7 +141,7 @@ func TestWithoutRulesExplainSaysThatEverythingIsAskedFor(t *testing.T) {
 	b := newBench(t)
 	out, exit := b.explainExec("ls")
 	if exit != exitAsk || !strings.Contains(out, "none: there is no "+b.place.rulesFile()+"; everything is asked for") ||
-		!strings.Contains(out, "(the current directory)") {
+		!strings.Contains(out, "(the current directory; --workdir names another)") {
 		t.Errorf("exit %d\n%s", exit, out)
 	}
 	out, exit, _ = b.explain(rulesCommand{Workdir: b.work}, wire.KindExec, wire.Exec{Command: "cp x ../config/rules.toml"})

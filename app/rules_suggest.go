@@ -36,6 +36,7 @@ const (
 	maxHabits      = 50_000
 	maxTried       = 1000
 	maxSuggestions = 50
+	maxElsewhere   = 5
 )
 
 // Run implements the command.
@@ -52,15 +53,15 @@ func (c *rulesCommand) suggest(g *global, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if r.connection == "" && len(r.config.Connections) > 0 {
-		// A rule that is not bound to one would be in force for all of them.
-		return &config.Invalid{Name: "--connection", Expected: "missing, and config.toml has several connections; expected one of " + connectionNames(r.config.Connections)}
+	if known := r.known(); r.connection == "" && len(known.list) > 0 {
+		return known.unnamed() // a rule that is not bound to one would be in force for all of them
 	}
 	rules, ctx, found, err := r.rules(true)
 	if err != nil {
 		return unusable(os.Stderr, r.file, err)
 	}
-	s := suggesting{spot: r.spot, ctx: ctx, rules: rules, min: c.Suggest.Min, habits: map[workKey]*habit{}}
+	s := suggesting{spot: r.spot, ctx: ctx, rules: rules, min: c.Suggest.Min, habits: map[workKey]*habit{},
+		self: r.place.self(), others: map[string]bool{}}
 	if found {
 		if s.present, err = os.ReadFile(r.file); err != nil {
 			return fmt.Errorf("read the rules: %w", err)
@@ -104,6 +105,10 @@ type suggesting struct {
 	taken   []string // suggested so far
 	without int      // approved as often, and no rule can allow just that
 	more    bool     // there would be more to suggest
+
+	self      string          // how this program is called for the same place
+	others    map[string]bool // other directories with work approved by hand
+	elsewhere []string        // the first of these
 }
 
 // habit is work that was approved by hand, as often as was counted.
@@ -134,21 +139,31 @@ func (s *suggesting) gather(ctx context.Context, history *store.Store, q worker.
 			return err
 		}
 		for _, h := range page {
-			if s.isOurs(h) {
+			switch {
+			case !s.counts(h):
+			case h.WorkDir == s.root:
 				s.note(h)
+			default:
+				s.noteElsewhere(h.WorkDir)
 			}
 		}
 		q.Before = page[len(page)-1].ID
 	}
 }
 
-// isOurs reports whether a hold was approved by hand, for the place that rules
-// are suggested for. How it was approved follows the operator's name: what was
+// counts reports whether a hold was approved by hand, for the connection that
+// rules are suggested for. How it was approved follows the operator's name: what was
 // edited, or not seen whole, does not count.
-func (s *suggesting) isOurs(h worker.Hold) bool {
+func (s *suggesting) counts(h worker.Hold) bool {
 	byHand := h.DecidedBy == worker.ByOperator || h.DecidedBy == control.ByCommandLine
-	return h.Decision == worker.Approved && byHand && h.WorkDir == s.root &&
-		(s.connection == "" || h.Connection == s.connection)
+	return h.Decision == worker.Approved && byHand && (s.connection == "" || h.Connection == s.connection)
+}
+
+func (s *suggesting) noteElsewhere(dir string) {
+	if !s.others[dir] && len(s.elsewhere) < maxElsewhere {
+		s.elsewhere = append(s.elsewhere, dir)
+	}
+	s.others[dir] = true
 }
 
 func (s *suggesting) note(h worker.Hold) {
@@ -318,6 +333,15 @@ func (s *suggesting) text() string {
 	} else {
 		say(&b, "For %s. Read each of these, then add it to %s.", where, s.rules.File())
 		say(&b, "Each allows exactly these words, in the directory that it names: cwd = \".\" is the work directory itself.")
+	}
+	if len(s.habits) == 0 && len(s.elsewhere) > 0 {
+		say(&b, "The history has what was approved by hand in other directories. To see what can be suggested for these:")
+		for _, dir := range s.elsewhere {
+			fmt.Fprintf(&b, "#   %s rules suggest%s\n", s.self, flagFor("--workdir", dir, "")) // both are drawn safely
+		}
+		if more := len(s.others) - len(s.elsewhere); more > 0 {
+			say(&b, "and %d more", more)
+		}
 	}
 	if s.without > 0 {
 		say(&b, "Left out: %d that were approved as often; no rule can allow just them, or your rules or their tests forbid it.", s.without)

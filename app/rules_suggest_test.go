@@ -3,11 +3,14 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
 
+	"countersign/app/config"
 	"countersign/app/control"
 	"countersign/store"
 	"countersign/worker"
@@ -250,6 +253,63 @@ func TestAMinimumThatMeansNothingIsRefused(t *testing.T) {
 	for _, c := range []rulesSuggest{{Min: 0}, {Min: 101}, {Min: 3, Since: "yesterday"}} {
 		if err := (&rulesCommand{Suggest: c}).suggest(b.g, new(bytes.Buffer)); err == nil {
 			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// A trial with flags leaves no configured connection behind, only its history.
+func TestWhereNothingIsSuggestedTheDirectoriesOfTheHistoryAreNamed(t *testing.T) {
+	b := newBench(t)
+	p := b.past()
+	at := func(dir string) func(*worker.Hold) { return func(h *worker.Hold) { h.WorkDir = dir } }
+	byHand := worker.Facts{Decision: worker.Approved, DecidedBy: "operator"}
+	p.decided(1, worker.Facts{Decision: worker.Approved, DecidedBy: `rule "x"`}, wire.KindExec, exec("make"), at("/by/rule"))
+	if out := b.suggest(rulesCommand{}); strings.Contains(out, "--workdir") {
+		t.Errorf("without a history: %s", out)
+	}
+	p.decided(3, byHand, wire.KindExec, exec("make"), at("/srv/a b"))
+	p.decided(1, byHand, wire.KindExec, exec("make"), at("/srv/c\u202e\n[[rule]]"))
+	out := b.suggest(rulesCommand{})
+	b.loaded("", out)
+	for _, want := range []string{"# The history has what was approved by hand in other directories. To see what can be suggested for these:\n",
+		"\n#   countersign --data-dir " + b.place.data + " --config-dir " + b.place.config + " rules suggest --workdir '/srv/a b'\n", "/srv/c‹U+202E›"} {
+		if !strings.Contains(out, want) || strings.Contains(out, "/by/rule") {
+			t.Errorf("%q is not in:\n%s", want, out)
+		}
+	}
+	for i := range 10 {
+		p.decided(1, byHand, wire.KindExec, exec("make"), at(fmt.Sprint("/srv/", i)))
+	}
+	if out := b.suggest(rulesCommand{}); strings.Count(out, "--workdir") != maxElsewhere || !strings.Contains(out, "\n# and 7 more\n") {
+		t.Errorf("of many directories:\n%s", out)
+	}
+	p.approved(1, "operator", wire.KindExec, exec("make"))
+	if out := b.suggest(rulesCommand{Workdir: b.work}); strings.Count(out, "--workdir") != 0 {
+		t.Errorf("where there is a history of this one:\n%s", out)
+	}
+}
+
+func TestTheDirectoryOfTheOnlyConnectionThatRunsIsTheOneThatIsMeant(t *testing.T) {
+	b := newBench(t)
+	b.past().approved(3, "operator", wire.KindExec, exec("make"))
+	b.runs(policy.RulesState{File: b.place.rulesFile()}, worker.ConnectionView{Name: "one", Origin: "http://127.0.0.1:3000", WorkDir: b.work})
+	if out := b.suggest(rulesCommand{}); !strings.Contains(out, "# For one in "+b.work+".") || !strings.Contains(out, `connection = "one"`) {
+		t.Errorf("suggested %s", out)
+	}
+	if out, _ := b.explainExec("ls"); !strings.Contains(out, "work directory  "+b.work+" (of connection one)") {
+		t.Errorf("explained %s", out)
+	}
+}
+
+func TestOneOfSeveralThatRunHasToBeNamed(t *testing.T) {
+	b := newBench(t)
+	b.past()
+	b.runs(policy.RulesState{}, worker.ConnectionView{Name: "one", WorkDir: b.work}, worker.ConnectionView{Name: "two", WorkDir: b.work})
+	for _, c := range []rulesCommand{{Suggest: rulesSuggest{Min: 3}}, {Workdir: b.work, Suggest: rulesSuggest{Min: 3}}} {
+		err := c.suggest(b.g, io.Discard)
+		var bad *config.Invalid
+		if !errors.As(err, &bad) || bad.Name != "--connection" || !strings.Contains(bad.Error(), "the Countersign that runs has several connections; expected one of one, two") {
+			t.Errorf("%+v: %v", c, err)
 		}
 	}
 }

@@ -196,20 +196,25 @@ func TestThePlaceThatRulesAreReadForIsTheOneThatIsMeant(t *testing.T) {
 	for what, c := range map[string]struct {
 		flags      rulesCommand
 		known      []config.Connection
+		running    []config.Connection
 		connection string
 		root       string // "" for an error
 	}{
-		"the current directory without a connection": {rulesCommand{}, nil, "", here},
-		"the only connection's":                      {rulesCommand{}, one, "one", b.work},
-		"the named connection's":                     {rulesCommand{Connection: "two"}, two, "two", b.work},
-		"the one given, for the only connection":     {rulesCommand{Workdir: "."}, one, "one", here},
-		"the one given, for none of several":         {rulesCommand{Workdir: b.work}, two, "", b.work},
-		"any name where none is configured":          {rulesCommand{Connection: "x"}, nil, "x", here},
-		"none of several":                            {rulesCommand{}, two, "", ""},
-		"a connection that is not there":             {rulesCommand{Connection: "x"}, one, "", ""},
-		"a directory that is not there":              {rulesCommand{Workdir: b.work + "/x"}, one, "", ""},
+		"the current directory without a connection": {rulesCommand{}, nil, nil, "", here},
+		"the only connection's":                      {rulesCommand{}, one, nil, "one", b.work},
+		"the named connection's":                     {rulesCommand{Connection: "two"}, two, nil, "two", b.work},
+		"the one given, for the only connection":     {rulesCommand{Workdir: "."}, one, nil, "one", here},
+		"the one given, for none of several":         {rulesCommand{Workdir: b.work}, two, nil, "", b.work},
+		"any name where none is configured":          {rulesCommand{Connection: "x"}, nil, nil, "x", here},
+		"none of several":                            {rulesCommand{}, two, nil, "", ""},
+		"a connection that is not there":             {rulesCommand{Connection: "x"}, one, nil, "", ""},
+		"a directory that is not there":              {rulesCommand{Workdir: b.work + "/x"}, one, nil, "", ""},
+		"the only running one's":                     {rulesCommand{}, nil, one, "one", b.work},
+		"the running one's that is named":            {rulesCommand{Connection: "two"}, nil, two, "two", b.work},
+		"none of several that run":                   {rulesCommand{}, nil, two, "", ""},
+		"a configured one before those that run":     {rulesCommand{}, one, two, "one", b.work},
 	} {
-		s, err := c.flags.spot(c.known, true)
+		s, err := c.flags.spot(reading{config: config.Config{Connections: c.known}, running: atWork{connections: c.running}}.known(), true)
 		var invalid *config.Invalid
 		switch {
 		case c.root == "" && !errors.As(err, &invalid):
