@@ -67,25 +67,54 @@ func Parse(name string, text []byte) (Config, error) {
 		return Config{}, &Invalid{File: name, Expected: err.Error()}
 	}
 	c := Default()
-	r.table("", raw, map[string]setter{
-		"log-level":   level(&c.LogLevel),
-		"connection":  r.connections(&c.Connections),
-		"environment": r.section("environment", map[string]setter{"pass": names(&c.Environment.Pass), "remove": names(&c.Environment.Remove)}),
-		"confinement": r.section("confinement", map[string]setter{
-			"confine": boolean(&c.Confinement.Confine), "writable": places(&c.Confinement.Writable), "caches": presets(&c.Confinement.Caches)}),
-		"notifications": r.section("notifications", map[string]setter{"waiting": choice(&c.Notifications.Waiting, "off", "first", "every")}),
-		"limits": r.section("limits", map[string]setter{
+	fields := map[string]setter{"log-level": level(&c.LogLevel), "connection": r.connections(&c.Connections)}
+	r.homes = map[string]string{"log-level": "before the first line in brackets"}
+	for key := range connectionFields(&Connection{}) {
+		r.homes[key] = "into [[connection]]: below that line"
+	}
+	for name, settings := range sections(&c) {
+		fields[name] = r.section(name, settings)
+		for key := range settings {
+			r.homes[key] = "into [" + name + "]: below that line"
+		}
+	}
+	r.table("", raw, fields)
+	if len(r.errs) > 0 {
+		return Config{}, r.joined()
+	}
+	return c, nil
+}
+
+// sections are the tables that there is one of, with their settings.
+func sections(c *Config) map[string]map[string]setter {
+	return map[string]map[string]setter{
+		"environment": {"pass": names(&c.Environment.Pass), "remove": names(&c.Environment.Remove)},
+		"confinement": {
+			"confine": boolean(&c.Confinement.Confine), "writable": places(&c.Confinement.Writable), "caches": presets(&c.Confinement.Caches)},
+		"notifications": {"waiting": choice(&c.Notifications.Waiting, "off", "first", "every")},
+		"limits": {
 			"stop-grace":       duration(&c.Limits.StopGrace, 100*time.Millisecond, time.Minute),
 			"report-bytes":     integer(&c.Limits.ReportBytes, 1024, 16<<20),
 			"transcript-bytes": integer(&c.Limits.TranscriptBytes, 1024, 4<<30),
 			"read-bytes":       integer(&c.Limits.ReadBytes, 1024, 64<<20),
 			"list-entries":     integer(&c.Limits.ListEntries, 1, 1_000_000),
-		}),
-	})
-	if len(r.errs) > 0 {
-		return Config{}, r.joined()
+		},
 	}
-	return c, nil
+}
+
+// connectionFields are the settings of a connection.
+func connectionFields(c *Connection) map[string]setter {
+	return map[string]setter{
+		"name":             text(&c.Name, "a name", 64),
+		"harness":          origin(&c.Harness),
+		"environment-id":   text(&c.EnvironmentID, "an environment id", 256),
+		"workdir":          directory(&c.WorkDir),
+		"max-held":         integer(&c.MaxHeld, 1, maxHeld),
+		"max-running":      integer(&c.MaxRunning, 1, maxRunning),
+		"lease-ms":         milliseconds(&c.Lease, minLeaseMS, maxLeaseMS),
+		"interval-ms":      milliseconds(&c.Interval, 1, MaxIntervalMS),
+		"decision-timeout": duration(&c.DecisionTimeout, minDecision, maxDecision),
+	}
 }
 
 // At is the error of a value of the connection at index i of a configuration
@@ -104,6 +133,7 @@ func At(file string, i int, key, name, value string, wrong error) *Invalid {
 type reader struct {
 	file  string
 	lines map[string]int
+	homes map[string]string // in words, where each setting belongs
 	errs  []*Invalid
 }
 
@@ -114,6 +144,10 @@ func (r *reader) table(path string, t map[string]any, fields map[string]setter) 
 	for key, value := range t {
 		at := join(path, key)
 		set, known := fields[key]
+		if home := r.homes[key]; !known && home != "" {
+			r.fail(at, value, "belongs "+home+", not here")
+			continue
+		}
 		if !known {
 			r.fail(at, value, "not a setting; expected one of "+strings.Join(sortedKeys(fields), ", "))
 			continue
@@ -152,17 +186,7 @@ func (r *reader) connections(to *[]Connection) setter {
 func (r *reader) connection(path string, t map[string]any) Connection {
 	c := DefaultConnection()
 	before := len(r.errs)
-	r.table(path, t, map[string]setter{
-		"name":             text(&c.Name, "a name", 64),
-		"harness":          origin(&c.Harness),
-		"environment-id":   text(&c.EnvironmentID, "an environment id", 256),
-		"workdir":          directory(&c.WorkDir),
-		"max-held":         integer(&c.MaxHeld, 1, maxHeld),
-		"max-running":      integer(&c.MaxRunning, 1, maxRunning),
-		"lease-ms":         milliseconds(&c.Lease, minLeaseMS, maxLeaseMS),
-		"interval-ms":      milliseconds(&c.Interval, 1, MaxIntervalMS),
-		"decision-timeout": duration(&c.DecisionTimeout, minDecision, maxDecision),
-	})
+	r.table(path, t, connectionFields(&c))
 	if len(r.errs) > before {
 		return c
 	}
