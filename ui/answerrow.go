@@ -71,7 +71,7 @@ func (r *answerRow) enable(a answerable) (again bool) {
 	}
 	r.approve.set(label, open)
 	r.decline.set("Decline…", waits && v.Decision == worker.Undecided) // read or not: it starts nothing
-	r.release.set("Release", waits && v.Acceptance == worker.NotAsked)
+	r.release.set("Release", (waits || a.section == inLine) && v.Acceptance == worker.NotAsked)
 	r.stop.set("Stop", a.section == running && v.Word != worker.WordStopping)
 	if session := "For this session"; v.Grantable || !open {
 		r.session.set(session, open)
@@ -88,9 +88,8 @@ func (r *answerRow) enable(a answerable) (again bool) {
 		r.marking.icon = theme.CheckButtonIcon()
 		r.marking.set("Mark", open)
 	}
-	for _, b := range []*button{r.approve, r.decline, r.release} {
-		b.Hidden = !waits
-	}
+	r.approve.Hidden, r.decline.Hidden = !waits, !waits
+	r.release.Hidden = !waits && a.section != inLine
 	r.session.Hidden, r.marking.Hidden = !open, !open
 	r.reads.Hidden = !open || exec || write
 	r.editing.Hidden = !open || !exec && !write

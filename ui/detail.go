@@ -234,14 +234,17 @@ func (d *detail) drawHead(v worker.View, s section) {
 	case left == "" && d.decides && n > 0 && v.Decision != worker.Undecided:
 		left, importance = fmt.Sprintf("%d waiting – press %s", n, keysOf(doNextWaiting)), widget.HighImportance
 	}
-	if d.left.Importance != importance {
-		d.left.Importance, d.left.Text = importance, "" // so that it is drawn anew
+	if d.left.Importance != importance || d.left.Text != left {
+		d.left.Importance = importance
+		d.left.SetText(left)
 	}
-	setText(d.left, left)
 }
 
 func (d *detail) drawOutcome(v worker.View) {
 	words := endWords(v.Hold)
+	if d.section == inLine {
+		words = lineWords(v, d.u.snap)
+	}
 	if v.Words != "" {
 		if words != "" {
 			words += "\n"

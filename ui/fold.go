@@ -32,7 +32,7 @@ const leastFolded = 2
 func foldKey(v worker.View, s section) string {
 	byPerson := v.DecidedBy == "" || strings.HasPrefix(v.DecidedBy, byOperator)
 	kind := v.Item.Kind
-	if s == waiting || byPerson || v.Decision != worker.Approved || kind != wire.KindRead && kind != wire.KindList {
+	if s == waiting || s == inLine || byPerson || v.Decision != worker.Approved || kind != wire.KindRead && kind != wire.KindList {
 		return ""
 	}
 	switch v.Word {

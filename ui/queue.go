@@ -24,12 +24,13 @@ type section int
 
 const (
 	waiting section = iota
+	inLine          // approved, and not started
 	running
 	finished
 )
 
 func (s section) title() string {
-	return [...]string{"Waiting for you", "Running", "Just finished"}[s]
+	return [...]string{"Waiting for you", "In line", "Running", "Just finished"}[s]
 }
 
 // entry is one row of the queue: a section's title, an item, or a fold of items.
@@ -130,7 +131,8 @@ func (q *queue) take(s worker.Snapshot) {
 	q.entries = nil
 	q.views = make(map[worker.HoldID]worker.View, len(s.Waiting)+len(s.Running)+len(s.Finished))
 	q.folds, q.foldOf = map[worker.HoldID]*fold{}, map[worker.HoldID]worker.HoldID{}
-	for i, views := range [][]worker.View{s.Waiting, s.Running, s.Finished} {
+	undecided, decided := byDecision(s.Waiting)
+	for i, views := range [][]worker.View{undecided, decided, s.Running, s.Finished} {
 		if len(views) > 0 {
 			q.entries = append(q.entries, entry{section: section(i)})
 		}
@@ -141,6 +143,18 @@ func (q *queue) take(s worker.Snapshot) {
 			delete(q.summaries, id)
 		}
 	}
+}
+
+// byDecision parts what waits for the operator from what waits for its turn.
+func byDecision(views []worker.View) (undecided, decided []worker.View) {
+	for _, v := range views {
+		if v.Decision == worker.Undecided {
+			undecided = append(undecided, v)
+		} else {
+			decided = append(decided, v)
+		}
+	}
+	return undecided, decided
 }
 
 // keepSelection stays with the item that is being read as long as it is there.
@@ -296,7 +310,7 @@ func (q *queue) face(e entry) face {
 		f.rest = "marked · " + f.rest
 	}
 	if e.section == finished {
-		f.rest += rowEnd(v.Hold)
+		f.rest = rowRest(v.Hold, f.rest)
 		return f
 	}
 	if v.Decision == worker.Undecided && v.DecisionLeft > 0 {

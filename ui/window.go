@@ -164,7 +164,11 @@ func (w *window) drawBar(s worker.Snapshot) {
 
 // countsWords says how much there is, and that nothing is added while paused.
 func countsWords(s worker.Snapshot) string {
-	words := fmt.Sprintf("%d waiting · %d running", undecided(s), len(s.Running))
+	words := fmt.Sprintf("%d waiting", undecided(s))
+	if n := len(s.Waiting) - undecided(s); n > 0 {
+		words += fmt.Sprintf(" · %d in line", n)
+	}
+	words += fmt.Sprintf(" · %d running", len(s.Running))
 	switch {
 	case s.Paused && !s.PausedUntil.IsZero():
 		return "Paused until " + s.PausedUntil.Local().Format("15:04") + " · " + words
@@ -175,13 +179,8 @@ func countsWords(s worker.Snapshot) string {
 }
 
 func undecided(s worker.Snapshot) int {
-	n := 0
-	for _, v := range s.Waiting {
-		if v.Decision == worker.Undecided {
-			n++
-		}
-	}
-	return n
+	waits, _ := byDecision(s.Waiting)
+	return len(waits)
 }
 
 // connectionLine says where work comes from and how that connection is: the one
