@@ -191,7 +191,7 @@ func (h *history) drawRow(i int, o fyne.CanvasObject) {
 	}
 	o.(*row).set(face{
 		kind: r.kind, summary: r.summary, word: r.status, right: when(r.at, h.u.Now()),
-		rest: r.session + r.ended,
+		rest: r.rest,
 	})
 }
 

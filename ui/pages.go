@@ -15,9 +15,9 @@ const (
 // historyRow is what a row of the history draws. It leaves the payload behind,
 // which may be megabytes.
 type historyRow struct {
-	id                                    worker.HoldID
-	kind, summary, session, status, ended string
-	at                                    time.Time
+	id                          worker.HoldID
+	kind, summary, status, rest string
+	at                          time.Time
 }
 
 // pages is the part of a search's answer that is in memory. Pages are read one
@@ -122,7 +122,7 @@ func (p *pages) find(id worker.HoldID) (int, bool) {
 func newHistoryRow(h worker.Hold) historyRow {
 	r := historyRow{
 		id: h.ID, kind: h.Item.Kind, summary: summary(h.Item), status: statusWord(h.Status(), h), at: h.OpenedAt,
-		session: safetext.Clip(h.Item.SessionID, 60), ended: rowEnd(h),
+		rest: rowRest(h, safetext.Clip(h.Item.SessionID, 60)),
 	}
 	return r
 }

@@ -269,6 +269,16 @@ func rowEnd(h worker.Hold) string {
 	return words
 }
 
+// rowRest is how an item ended behind the rest of its row; before it where nobody
+// saw the end, which must not be what there is no room for.
+func rowRest(h worker.Hold, rest string) string {
+	end := rowEnd(h)
+	if isLost(h) {
+		return strings.TrimPrefix(end, failureMark) + failureMark + rest
+	}
+	return rest + end
+}
+
 // statusIcon is the picture and colour beside an accept status word. The word
 // is always there too.
 func statusIcon(word string) (fyne.Resource, fyne.ThemeColorName) {

@@ -27,7 +27,7 @@ func TestEveryEndWithoutAStartSaysThatNothingRan(t *testing.T) {
 		if got := st.window.queue.detail.outcome.Text; !strings.HasPrefix(got, "Nothing ran.") {
 			t.Errorf("%s: the detail says %q", name, got)
 		}
-		if got := newHistoryRow(v.Hold).ended; got != " · Nothing ran" {
+		if got := newHistoryRow(v.Hold).rest; got != "sess_A · Nothing ran" {
 			t.Errorf("%s: the history says %q", name, got)
 		}
 		v.Execution = worker.Interrupted // under an earlier hold of the item
@@ -77,19 +77,19 @@ func TestAnInterruptedItemSaysOnceThatItsOutcomeIsUnknownAndInARowWhatIsNew(t *t
 	for reason, want := range map[string]struct{ detail, row string }{
 		"outcome unknown: interrupted after starting; it may have run wholly, partly or not at all": {
 			"Outcome unknown: interrupted after starting; it may have run wholly, partly or not at all",
-			" · it may have run wholly, partly or not at all"},
+			"it may have run wholly, partly or not at all · sess_A"},
 		"Outcome unknown: it may have run wholly or partly. What it had started was stopped.": {
 			"Outcome unknown: it may have run wholly or partly. What it had started was stopped.",
-			" · it may have run wholly or partly. What it had started was stopped"},
-		"the disk is full": {"Outcome unknown: the disk is full", " · the disk is full"},
-		"":                 {"Outcome unknown", " · Outcome unknown"},
+			"it may have run wholly or partly. What it had started was stopped · sess_A"},
+		"the disk is full": {"Outcome unknown: the disk is full", "the disk is full · sess_A"},
+		"":                 {"Outcome unknown", "Outcome unknown · sess_A"},
 	} {
 		v := asDone(execItem(1, "x"))
 		v.Execution, v.Outcome = worker.Interrupted, &execute.Outcome{How: execute.Lost, Exit: 125, Reason: reason}
 		if got := endWords(v.Hold); got != want.detail {
 			t.Errorf("the detail says %q, want %q", got, want.detail)
 		}
-		if got := rowEnd(v.Hold); got != want.row {
+		if got := newHistoryRow(v.Hold).rest; got != want.row {
 			t.Errorf("the row says %q, want %q", got, want.row)
 		}
 	}
