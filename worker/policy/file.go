@@ -126,19 +126,19 @@ type rawFile struct {
 }
 
 type rawRule struct {
-	Name       string    `toml:"name"`
-	Kind       list      `toml:"kind"`
-	Allow      list      `toml:"allow"`
-	Deny       list      `toml:"deny"`
-	Ask        list      `toml:"ask"`
-	AllowPaths list      `toml:"allow-paths"`
-	DenyPaths  list      `toml:"deny-paths"`
-	RunsCode   bool      `toml:"runs-code"`
-	Env        list      `toml:"env"`
-	Connection string    `toml:"connection"`
-	Session    string    `toml:"session"`
-	Cwd        string    `toml:"cwd"`
-	Until      time.Time `toml:"until"`
+	Name       string `toml:"name"`
+	Kind       list   `toml:"kind"`
+	Allow      list   `toml:"allow"`
+	Deny       list   `toml:"deny"`
+	Ask        list   `toml:"ask"`
+	AllowPaths list   `toml:"allow-paths"`
+	DenyPaths  list   `toml:"deny-paths"`
+	RunsCode   bool   `toml:"runs-code"`
+	Env        list   `toml:"env"`
+	Connection string `toml:"connection"`
+	Session    string `toml:"session"`
+	Cwd        string `toml:"cwd"`
+	Until      moment `toml:"until"`
 }
 
 type rawTest struct {
@@ -174,6 +174,35 @@ func (l *list) UnmarshalTOML(v any) error {
 		return nil
 	}
 	return fmt.Errorf("expected a string or a list of strings, found %v", v)
+}
+
+// moment is a time, or what is written in its place: that must not keep the rest of a
+// file from being read.
+type moment struct {
+	time.Time
+	not string
+}
+
+// UnmarshalTOML implements toml.Unmarshaler.
+func (m *moment) UnmarshalTOML(v any) error {
+	switch v := v.(type) {
+	case time.Time:
+		if m.Time = v; v.Year() == 0 {
+			m.not = "a time without a date"
+		}
+	case string: // in quotes it is taken, too
+		var err error
+		if m.Time, err = time.Parse(time.RFC3339, v); err != nil {
+			m.not = strconv.Quote(v)
+		}
+	case []any:
+		m.not = "a list"
+	case map[string]any:
+		m.not = "a table"
+	default:
+		m.not = fmt.Sprint(v)
+	}
+	return nil
 }
 
 // loader reads one file and collects what is wrong with it.
@@ -235,7 +264,7 @@ var kinds = []string{wire.KindExec, wire.KindRead, wire.KindWrite, wire.KindList
 func (l *loader) rule(at string, raw rawRule) {
 	ru := &rule{
 		name: raw.Name, kinds: map[string]bool{}, runsCode: raw.RunsCode, env: map[string]bool{},
-		connection: raw.Connection, session: raw.Session, until: raw.Until,
+		connection: raw.Connection, session: raw.Session, until: raw.Until.Time,
 	}
 	head := l.lines.key(at, "")
 	if strings.TrimSpace(raw.Name) == "" {
@@ -266,6 +295,9 @@ func (l *loader) rule(at string, raw rawRule) {
 	}
 	if raw.Cwd != "" {
 		l.cwd(at, raw.Cwd, ru)
+	}
+	if raw.Until.not != "" {
+		l.fail(l.lines.key(at, "until"), "until is %s, expected a date and time, such as 2026-12-31T18:00:00Z, or a date; it is written without quotes", raw.Until.not)
 	}
 	l.r.rules = append(l.r.rules, ru)
 }

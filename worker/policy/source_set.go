@@ -128,7 +128,7 @@ func takeApart(text []byte) (set takenApart, err error) {
 	for i, r := range raw.Rules {
 		set.rules = append(set.rules, RuleInfo{
 			Name: r.Name, Kinds: r.Kind, Allow: r.Allow, Ask: r.Ask, Deny: r.Deny, AllowPaths: r.AllowPaths, DenyPaths: r.DenyPaths,
-			RunsCode: r.RunsCode, Env: r.Env, Connection: r.Connection, Session: r.Session, Cwd: r.Cwd, Until: r.Until,
+			RunsCode: r.RunsCode, Env: r.Env, Connection: r.Connection, Session: r.Session, Cwd: r.Cwd, Until: r.Until.Time,
 			Text: ruleTexts[i],
 		})
 	}
