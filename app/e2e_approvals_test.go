@@ -38,7 +38,7 @@ func TestEndToEndRulesDecideAndAChangeOfThemWaitsToBeSeen(t *testing.T) {
 	e := l.enqueue("s2", "50s", "exec", "--", "uname")
 	id, _ := l.waiting()
 	out, errs, code := l.run("rules", "pending")
-	accept := regexp.MustCompile(`rules accept ([0-9a-f]{8})`).FindStringSubmatch(out)
+	accept := regexp.MustCompile(`rules accept ([0-9a-f]{12})`).FindStringSubmatch(out)
 	if code != 0 || accept == nil || !strings.Contains(out, `+allow = ["uname"]`) {
 		t.Fatalf("pending: exit %d, %s%s", code, out, errs)
 	}

@@ -15,7 +15,7 @@ import (
 	"countersign/worker/api/wire"
 )
 
-var acceptCode = regexp.MustCompile(`config accept ([0-9a-f]{8})\n`)
+var acceptCode = regexp.MustCompile(`config accept ([0-9a-f]{12})\n`)
 
 // accept accepts a change of what guards the machine, and returns its code.
 func (l *lab) accept() string {

@@ -55,7 +55,7 @@ func inForceWords(state policy.RulesState) string {
 // warnPending says in the log what a window says by itself.
 func (s *station) warnPending(state policy.RulesState) {
 	s.log.Warn("The rule file was changed outside Countersign; " + inForceWords(state) +
-		` To see the change and accept it: countersign rules pending`)
+		` To see the change and accept it: ` + s.place.self() + ` rules pending`)
 }
 
 // followRules has changes of the rule file shown to the operator while the
