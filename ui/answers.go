@@ -83,7 +83,7 @@ func (q *queue) awaiting(done string) (worker.View, bool) {
 	case v.ID == 0:
 		q.cannot("Nothing can be "+done, "No item is shown that waits for you.")
 	case d.section != waiting || v.Decision != worker.Undecided:
-		q.cannot(capital(itemName(v.Hold))+" cannot be "+done, "It does not wait for you any more.")
+		q.cannot(capital(itemName(v.Hold))+" cannot be "+done, goneWords(v, d.section == finished))
 	default:
 		return v, true
 	}
@@ -126,9 +126,12 @@ func (q *queue) answer(v worker.View, send func() error, done func()) {
 		return
 	}
 	q.answering[v.ID] = true
-	q.u.ask(send, func(err error) {
+	q.u.ask(func() error { return q.became(v.Hold, send()) }, func(err error) {
 		delete(q.answering, v.ID)
+		var over isOver
 		switch {
+		case errors.As(err, &over):
+			q.u.window.say(over.Error())
 		case err != nil:
 			q.u.window.say(sentence(itemName(v.Hold) + ": " + safetext.Clip(err.Error(), 1000)))
 		case done != nil:
@@ -208,10 +211,11 @@ func (q *queue) decline() {
 		return
 	}
 	w := q.u.window
-	w.sheets.askWords(w.keys, itemName(v.Hold), func(words string) {
+	gone := w.sheets.askWords(w.keys, itemName(v.Hold), func(words string) {
 		q.answer(v, func() error { return q.u.Desk.Decline(v.ID, v.Digest, words, byOperator) },
 			func() { q.moveOn(v.ID) })
 	})
+	q.dialog = &aboutItem{v.Hold, gone}
 }
 
 // toggleMark marks the item in the detail, to be approved together with others,

@@ -104,6 +104,14 @@ func (p *proposal) say(words string) {
 	p.trouble.Show()
 }
 
+// gone says that what the text is for does not wait any more, unless that is
+// because of the text.
+func (p *proposal) gone(why string) {
+	if !p.sending {
+		p.say(why)
+	}
+}
+
 // edit opens a dialog in which the command or the content can be changed, and is
 // approved as changed.
 func (q *queue) edit() {
@@ -137,8 +145,9 @@ func (q *queue) edit() {
 		if err != nil {
 			return err
 		}
-		return q.u.Desk.ApproveEdited(v.ID, v.Digest, payload, by)
+		return q.became(v.Hold, q.u.Desk.ApproveEdited(v.ID, v.Digest, payload, by))
 	}, func() { q.moveOn(v.ID) })
+	q.dialog = &aboutItem{v.Hold, p.gone}
 	if task.Kind == wire.KindExec { // a file's content is read from its beginning
 		p.text.toEnd()
 	}
@@ -210,10 +219,11 @@ func (q *queue) always() {
 	}
 	p := q.propose(v)
 	p.text.Disable()
+	q.dialog = &aboutItem{v.Hold, p.gone}
 	rule := ""
 	q.u.ask(func() (err error) {
 		rule, err = q.u.Desk.NarrowRule(v.ID)
-		return err
+		return q.became(v.Hold, err)
 	}, func(err error) {
 		why := uneditable(rule)
 		switch {
@@ -242,7 +252,7 @@ func (q *queue) propose(v worker.View) *proposal {
 		q.u.ask(func() error {
 			why, err := book.Try(v.ID, text)
 			if err != nil {
-				return err
+				return q.became(v.Hold, err)
 			}
 			return errors.New(triedWords(why))
 		}, func(err error) { p.say(sentence(safetext.Clip(err.Error(), 2000))) })
@@ -251,7 +261,7 @@ func (q *queue) propose(v worker.View) *proposal {
 		why, err := book.Try(v.ID, text)
 		switch {
 		case err != nil:
-			return fmt.Errorf("nothing was saved: %w", err)
+			return fmt.Errorf("nothing was saved: %w", q.became(v.Hold, err))
 		case why.Verdict != policy.Allow:
 			return errors.New("nothing was saved: " + triedWords(why))
 		}

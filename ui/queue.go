@@ -62,6 +62,7 @@ type queue struct {
 	selected  worker.HoldID
 	marked    map[worker.HoldID]string // by digest: what is approved together
 	answering map[worker.HoldID]bool   // an answer to it is on its way
+	dialog    *aboutItem               // nil where none is open
 	offered   bool                     // nobody chose the selected item, and it does not wait
 	settling  bool                     // the list is being told of a selection, not the operator's
 }
@@ -107,6 +108,7 @@ func (q *queue) draw(s worker.Snapshot) {
 		q.restructure(was)
 	}
 	q.showSelected()
+	q.tellDialog()
 	none := len(q.entries) == 0
 	if none {
 		setText(q.emptyMsg, emptyWords(s))

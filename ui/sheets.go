@@ -76,8 +76,9 @@ func (s *sheets) close() {
 }
 
 // paragraph is text of our own for a dialog.
-func paragraph(text string) fyne.CanvasObject {
-	l := widget.NewLabel(text)
+func paragraph(text string) fyne.CanvasObject { return paragraphOf(widget.NewLabel(text)) }
+
+func paragraphOf(l *widget.Label) fyne.CanvasObject {
 	l.Wrapping = fyne.TextWrapWord
 	return container.New(atLeast{fyne.NewSize(460, 0)}, l)
 }
@@ -125,14 +126,16 @@ func scrollBy(c *container.Scroll, a action) {
 	c.ScrollToOffset(fyne.NewPos(0, min(max(c.Offset.Y+by, 0), most)))
 }
 
-// askWords asks for the operator's words before an item is declined.
-func (s *sheets) askWords(k *keys, about string, decline func(words string)) {
+// askWords asks for the operator's words before an item is declined. What it
+// returns says in the dialog that there is nothing to decline any more.
+func (s *sheets) askWords(k *keys, about string, decline func(words string)) (gone func(why string)) {
 	words := newField(k, "Why, or what to do instead (may stay empty)", 4)
-	content := container.NewVBox(
-		paragraph("Nothing of "+about+" will run. The agent is told that you declined it, and these words:"), words)
+	means := widget.NewLabel("Nothing of " + about + " will run. The agent is told that you declined it, and these words:")
+	content := container.NewVBox(paragraphOf(means), words)
 	s.show("Decline "+about, content, words,
 		choice{label: "Decline", key: doApprove, tone: theme.ColorNameError, do: func() { decline(words.Text) }},
 		choice{label: "Back", key: doLeave})
+	return means.SetText
 }
 
 // narrowable lets one object be made narrower than it wants to be, so that a
