@@ -71,12 +71,14 @@ func (k rulesKnown) entries() []ruleEntry {
 	if k.state.Pending != nil {
 		all = append(all, ruleEntry{aChange, "change", 0})
 	}
-	if k.state.Fresh { // before all else: that is what there is to do here
+	if k.state.Fresh {
 		all = append(all, k.granted()...)
-		all = append(all, k.offered()...)
 	}
 	title("Try them")
 	all = append(all, ruleEntry{aTry, tryEntry, 0})
+	if k.state.Fresh {
+		all = append(all, k.offered()...)
+	}
 	if len(k.inForce) > 0 {
 		title("In force")
 	}
@@ -133,10 +135,17 @@ func (r *rules) entry() (ruleEntry, bool) {
 }
 
 // keepSelection stays with what the operator has selected as long as it is there,
-// and is else at the first there is.
+// and is else at the first there is; without a rule at the first that can be had,
+// since that is what there is to do here.
 func (r *rules) keepSelection() {
-	if (r.offered || r.index(r.selected) < 0) && len(r.entries) > 1 {
-		r.selected, r.offered = r.entries[1].id, true // behind its title
+	if !r.offered && r.index(r.selected) >= 0 {
+		return
+	}
+	for _, e := range r.entries {
+		if e.what != aTitle && !(e.what == aTry && r.known.state.Fresh) {
+			r.selected, r.offered = e.id, true
+			return
+		}
 	}
 }
 

@@ -86,6 +86,28 @@ func TestStarterRulesAreOffUntilTheyAreSwitchedOn(t *testing.T) {
 	}
 }
 
+func TestWhatWouldHappenCanBeAskedBeforeThereIsARuleFile(t *testing.T) {
+	for _, size := range sizes {
+		st, book := newStageOfRules(t, fresh())
+		st.window.win.Resize(size)
+		st.wgIdle()
+		if !st.shows("What would happen to…") {
+			t.Errorf("in %v it is out of sight: %v", size, st.window.rules.entries)
+		}
+		book.explain = func(policy.Item) (policy.Explanation, error) {
+			return policy.Explanation{Verdict: policy.Ask, Reason: "no rule allows make"}, nil
+		}
+		st.press(fyne.KeyE, ctrl)
+		st.write("make")
+		st.until("the answer", func() bool { return st.shows("You would be asked") && st.shows("no rule allows make") })
+		st.press(fyne.KeyEscape, 0)
+		st.press(fyne.KeyJ, 0)
+		if got := st.window.rules.selected; got != "shipped/sources" {
+			t.Errorf("in %v %q is behind it", size, got)
+		}
+	}
+}
+
 func TestARuleIsSwitchedWithThePointerToo(t *testing.T) {
 	st, book := newStageOfRules(t, fresh())
 	r := st.window.rules
