@@ -94,7 +94,7 @@ func (q *queue) awaiting(done string) (worker.View, bool) {
 func (q *queue) awaitingRead(done string) (worker.View, bool) {
 	v, ok := q.awaiting(done)
 	if ok && !q.detail.ready {
-		q.cannot(capital(itemName(v.Hold))+" cannot be "+done, "It is still being read. It can be in a moment.")
+		q.cannot(capital(itemName(v.Hold))+" cannot be "+done, "It is still being read: try again in a moment.")
 		return v, false
 	}
 	return v, ok

@@ -40,6 +40,7 @@ func TestWhatIsApprovedAndInLineDoesNotStandUnderWaitingForYou(t *testing.T) {
 	if !st.shows("In line: 2 items of this connection run, and no more than 2 may at once.") {
 		t.Errorf("it is not said why it waits: %q", q.detail.outcome.Text)
 	}
+	st.picture("in-line")
 	if q.detail.release.Hidden || q.detail.release.disabled {
 		t.Error("it cannot be released")
 	}

@@ -69,6 +69,7 @@ func TestADialogSaysWhenItsItemIsOver(t *testing.T) {
 			if !st.shows("Exec #1 is over: Withdrawn. Nothing ran.") || st.shows("Nothing of exec #1 will run") {
 				t.Errorf("it is over, and the dialog says %q", st.texts())
 			}
+			st.picture("over-" + name)
 			if !st.window.sheets.open() {
 				t.Error("the dialog is gone, and with it what was written")
 			}

@@ -88,6 +88,7 @@ func TestWhatADialogWouldStartStillHasToHaveBeenRead(t *testing.T) {
 			if !st.window.sheets.open() || !st.shows("Nothing was sent: a moment, read it first.") {
 				t.Fatalf("the dialog is open: %v, %q", st.window.sheets.open(), st.texts())
 			}
+			st.picture("too-early-" + name)
 			st.watched.Store(false)
 			st.pass(time.Second)
 			st.press(fyne.KeyReturn, ctrl)
@@ -152,6 +153,7 @@ func TestWordsTypedAfterARefusedDialogAreNoShortcuts(t *testing.T) {
 			if !st.shows(c.says) {
 				t.Errorf("it is not said why: %q", st.texts())
 			}
+			st.picture("cannot-" + string(c.key))
 			st.typed("too risky")
 			st.press(fyne.KeyReturn, ctrl)
 			st.didNothing()
