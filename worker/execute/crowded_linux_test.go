@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,15 +25,16 @@ const (
 // playCrowded runs commands, each under a new helper that has kept a quick one
 // before, and prints how they ended.
 func playCrowded() int {
-	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: mostCrowded, Max: mostCrowded}); err != nil {
+	most, _ := strconv.ParseUint(os.Args[2], 10, 64)
+	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: most}); err != nil {
 		return 1
 	}
-	r, err := runnerIn(os.Args[1])
+	r, err := runnerIn(os.Args[1], func(o *Options) { o.Confine = os.Args[3] == "confined" })
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	for _, c := range os.Args[2:] {
+	for _, c := range os.Args[4:] {
 		r.o.Keeper.Dismiss()
 		r.Run(context.Background(), sh("true"), "")
 		o := r.Run(context.Background(), sh(c), "")
@@ -45,10 +47,15 @@ func playCrowded() int {
 // asCrowded returns this program as that user in a directory of his, on one
 // processor: there Go has the fewest threads to spare.
 func asCrowded(t *testing.T, commands ...string) *exec.Cmd {
+	return asMoreCrowded(t, mostCrowded, "", commands...)
+}
+
+// asMoreCrowded is asCrowded with so many, and how its commands run.
+func asMoreCrowded(t *testing.T, most int, how string, commands ...string) *exec.Cmd {
 	t.Helper()
 	testKeeper(t) // what is left would come to us and be seen
 	dir := ownDir(t, crowded)
-	cmd := as("crowded", append([]string{dir}, commands...)...)
+	cmd := as("crowded", append([]string{dir, strconv.Itoa(most), how}, commands...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: crowded, Gid: crowded}}
 	return cmd
 }
@@ -106,7 +113,28 @@ func TestKillingCountersignLeavesNothingOfACommandThatUsesUpAllProcesses(t *test
 		until(t, "it has used up many", func() bool { return len(ofCrowded()) > mostCrowded/2 })
 		_ = victim.Process.Kill()
 		_ = victim.Wait()
-		until(t, "all are gone", func() bool { reapHelpers(); return len(ofCrowded()) == 0 })
+		until(t, "all are gone", func() bool { reapHelpers(); return len(ofCrowded()) == 0 && childless() })
+	}
+}
+
+// What is to confine a command needs threads itself, and may not have them.
+func TestWhatCannotBecomeTheCommandIsNotTakenForIt(t *testing.T) {
+	if _, err := ConfinementLevel(); err != nil {
+		t.Skipf("commands cannot be confined here: %v", err)
+	}
+	said := make(map[string]int)
+	for most := 10; most <= 40; most += 2 {
+		cmd := asMoreCrowded(t, most, "confined", "exit 7")
+		cmd.Stderr = nil
+		out, _ := cmd.Output() // this program, too, may not have the threads that it needs
+		how, _, _ := strings.Cut(string(out), " ")
+		said[how]++
+		if how == string(Ended) && !strings.HasPrefix(string(out), "ended 7 ") {
+			t.Errorf("with %d: %s", most, out)
+		}
+	}
+	if said[string(Ended)] == 0 {
+		t.Errorf("it ran nowhere: %v", said)
 	}
 }
 

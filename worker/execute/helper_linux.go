@@ -95,8 +95,9 @@ func (k *Keeper) launch() (*helper, error) {
 func startQuiet(helper *exec.Cmd) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	own := timerSlack()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(keep.Slack), 0, 0, 0)
-	defer func() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0) }() // what it was when the thread began
+	defer func() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(own), 0, 0, 0) }()
 	return helper.Start()
 }
 

@@ -39,22 +39,6 @@ func TestAHelperKeepsOneCommandAfterAnother(t *testing.T) {
 	noChildren(t)
 }
 
-func TestAHelperMakesRoomForAnotherInTheEnd(t *testing.T) {
-	r := newRunner(t)
-	first := helperOf(t, r, "true")
-	var last int
-	for range keep.MostCommands {
-		if last = helperOf(t, r, "true"); last != first {
-			break
-		}
-	}
-	if last == first {
-		t.Error("it goes on for ever")
-	}
-	until(t, "it is waited for", func() bool { _, there := keep.Look(first); return !there })
-	noChildren(t)
-}
-
 // TestTheTimersOfACommandAreNotLateAsItsHelpersAre has one of each kind, and two
 // under the same helper.
 func TestTheTimersOfACommandAreNotLateAsItsHelpersAre(t *testing.T) {
@@ -244,6 +228,54 @@ func TestAnIdleHelperEndsWithItsLifeline(t *testing.T) {
 	}
 	h.lifeline.Close()
 	until(t, "it is waited for", func() bool { _, there := keep.Look(first); return !there })
+	noChildren(t)
+}
+
+// TestACommandThatStartsAsCountersignEndsIsAskedToEnd has the helper's ends close
+// right after a command came.
+func TestACommandThatStartsAsCountersignEndsIsAskedToEnd(t *testing.T) {
+	k := testKeeper(t)
+	r := newRunner(t)
+	for i := range 40 {
+		k.Dismiss()
+		if i%2 == 1 {
+			run(t, r, sh("true")) // a helper that has kept a command before
+		}
+		h, err := k.hire()
+		if err != nil {
+			t.Fatal(err)
+		}
+		null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("/bin/sh", "-c", "exec sleep 300")
+		cmd.Dir, cmd.Stdout, cmd.Stderr = r.Dir(), null, null
+		files, done, err := handed(cmd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := keep.Command{Path: cmd.Path, Args: cmd.Args, Until: keep.Now() + keep.Ticks(time.Minute), Grace: time.Hour, LeftGrace: time.Hour, TimerSlack: timerSlack()}
+		if err := h.hand(t.Context(), c.Encode(), files); err != nil {
+			t.Fatal(err)
+		}
+		h.commands.Close()
+		h.lifeline.Close()
+		done()
+		null.Close()
+		ended := make(chan bool)
+		go func() {
+			for range h.reports {
+			}
+			close(ended)
+		}()
+		select {
+		case <-ended:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("time %d: it waits for the whole grace", i)
+		}
+		k.bury(h)
+	}
 	noChildren(t)
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -47,12 +48,20 @@ func startConfined(c Command, files ...uintptr) (pid int, err error) {
 		rest = rest[max(n, 0):]
 	}
 	// The other end is closed when it becomes the command.
-	if why, _ := io.ReadAll(pipe(answer[0])); len(why) > 0 {
-		_, _ = unix.Wait4(pid, nil, 0, nil)
-		return 0, failure(string(why))
+	said, _ := io.ReadAll(pipe(answer[0]))
+	if string(said) == becoming {
+		return pid, nil
 	}
-	return pid, nil
+	_, _ = unix.Wait4(pid, nil, 0, nil)
+	if len(said) == 0 {
+		return 0, &unconfined{"what was to confine it ended too early"}
+	}
+	return 0, failure(strings.TrimPrefix(string(said), becoming))
 }
+
+// becoming is what a confiner answers right before it becomes the command, and
+// before what it says where it cannot.
+const becoming = "."
 
 // failure is what a confiner answers: an errno of the command's, or why it could
 // not be confined.
@@ -76,6 +85,7 @@ func becomeConfined() int {
 	if err := confine(c.Writable); err != nil {
 		return answer(err.Error())
 	}
+	_, _ = unix.Write(ReportFD, []byte(becoming))
 	err = syscall.Exec(c.Path, c.Args, c.Env)
 	if errno := syscall.Errno(0); errors.As(err, &errno) {
 		return answer(strconv.Itoa(int(errno)))

@@ -62,10 +62,6 @@ const (
 	Done       = "done"       // none is left
 )
 
-// MostCommands is how many commands a helper keeps, one after the other. Then
-// another takes its place: nothing that this one used is used again (Environ).
-const MostCommands = 400
-
 // Main is the helper's whole life. It returns an exit code.
 //
 // Commands are started by one thread, which stays for as long as the helper
@@ -88,7 +84,7 @@ func Main() int {
 	files := openKernelFiles()
 	born := files.stateNow()
 	var k *keeper
-	for range MostCommands {
+	for {
 		next, err := receive()
 		if err != nil {
 			return 2 // nothing was started, and whoever holds the other end sees that
@@ -107,8 +103,8 @@ func Main() int {
 		if asNew := k.keep(next); !asNew {
 			return 0
 		}
+		k.tidy(next.size)
 	}
-	return 0
 }
 
 // pipe is a descriptor that is read without the runtime's help.

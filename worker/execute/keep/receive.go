@@ -13,6 +13,7 @@ import (
 type given struct {
 	command Command
 	files   [Handed]int
+	size    int // in bytes, about
 }
 
 // receive waits for a command.
@@ -39,7 +40,8 @@ func receive() (g given, err error) {
 	if err := g.take(control[:size]); err != nil {
 		return g, err
 	}
-	g.command, err = readCommand(pipe(CommandFD))
+	in := counted{pipe(CommandFD), &g.size}
+	g.command, err = readCommand(in)
 	return g, err
 }
 
@@ -64,4 +66,16 @@ func (g *given) letGo() {
 	for _, fd := range g.files {
 		unix.Close(fd)
 	}
+}
+
+// counted counts what is read.
+type counted struct {
+	pipe
+	read *int
+}
+
+func (c counted) Read(p []byte) (int, error) {
+	n, err := c.pipe.Read(p)
+	*c.read += n
+	return n, err
 }

@@ -30,6 +30,8 @@ type keeper struct {
 	starting atomic.Bool // it may run, and not be a child yet
 	ordered  atomic.Bool // it was told to end
 	left     int         // an eventfd: it ended and left something, which is to end
+
+	used int // of commands since it was tidied up, in bytes
 }
 
 // keep starts a command and returns when nothing of it is left. No child left
@@ -40,6 +42,10 @@ func (k *keeper) keep(g given) (asNew bool) {
 	k.leftGrace.Store(int64(g.command.LeftGrace))
 	setSlack(g.command.TimerSlack)
 	k.starting.Store(true)
+	if k.ordered.Load() {
+		g.letGo()
+		return false // Countersign is gone
+	}
 	command, err := start(g)
 	k.starting.Store(false)
 	if err != nil {
@@ -93,7 +99,7 @@ func (k *keeper) listen() {
 	for {
 		timeout := -1
 		if !next.IsZero() {
-			timeout = int(max(0, time.Until(next)+time.Millisecond-1) / time.Millisecond)
+			timeout = int((min(max(0, time.Until(next)), time.Hour) + time.Millisecond - 1) / time.Millisecond)
 		}
 		if _, err := unix.Poll(fds, timeout); err != nil {
 			fds[0].Revents, fds[1].Revents = 0, 0 // interrupted
@@ -103,10 +109,10 @@ func (k *keeper) listen() {
 			if !some {
 				fds[0].Fd = -1
 			}
+			asked := k.ordered.Swap(true)
 			for k.starting.Load() { // what is not there yet cannot be asked
 				_, _ = unix.Poll(nil, 1)
 			}
-			asked := k.ordered.Swap(true)
 			_ = unix.Shutdown(CommandFD, unix.SHUT_RD)
 			if order == Kill {
 				killBy(0)
