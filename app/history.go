@@ -228,7 +228,7 @@ func writeHistory(w io.Writer, holds []worker.Hold, status statusNow) error {
 	ended := false
 	for _, h := range holds {
 		ended = ended || status(h) == wordWasRunning
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\n", h.ID, localTime(h.OpenedAt), status(h),
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\n", h.ID, localTime(h.OpenedAt), h.WithFailure(status(h)),
 			safetext.Clip(h.Item.Kind, 12), safetext.Clip(h.Item.SessionID, 20), safetext.Clip(summary(h.Item), 80))
 	}
 	if ended {

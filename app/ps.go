@@ -210,7 +210,7 @@ func writeStatus(w io.Writer, s control.Status, rules *policy.RulesState, self s
 	rows := 0
 	for _, views := range [][]worker.View{s.Snapshot.Waiting, s.Snapshot.Running, s.Snapshot.Finished} {
 		for _, v := range views {
-			fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", v.ID, v.Word, safetext.Clip(v.Item.Kind, 12),
+			fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", v.ID, v.WithFailure(v.Word), safetext.Clip(v.Item.Kind, 12),
 				age(v), leaseLeft(v), decideLeft(v), safetext.Clip(v.Item.SessionID, 20), safetext.Clip(summary(v.Item), 80))
 			rows++
 		}

@@ -7,6 +7,7 @@ import (
 
 	"countersign/app/control"
 	"countersign/worker"
+	"countersign/worker/execute"
 	"countersign/worker/policy"
 )
 
@@ -31,6 +32,24 @@ func TestPsSaysThatAConnectionIsFull(t *testing.T) {
 	l := listing(status, nil).Connections
 	if l[0].Held != 1 || !l[0].Full || l[1].Held != 1 || l[1].Full {
 		t.Errorf("listed %+v", l)
+	}
+}
+
+func TestTheListsSayOfWhatWasReportedThatItFailed(t *testing.T) {
+	done := nastyHold()
+	done.Outcome = &execute.Outcome{How: execute.Ended, Exit: 3}
+	var ps, history bytes.Buffer
+	status := control.Status{Snapshot: worker.Snapshot{Finished: []worker.View{{Hold: done, Word: worker.WordReported}}}}
+	if err := writeStatus(&ps, status, nil, "countersign"); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeHistory(&history, []worker.Hold{done}, func(worker.Hold) string { return worker.WordReported }); err != nil {
+		t.Fatal(err)
+	}
+	for _, out := range []string{ps.String(), history.String()} {
+		if !strings.Contains(out, "  Reported · exit 3  ") {
+			t.Error(out)
+		}
 	}
 }
 

@@ -216,7 +216,7 @@ func isLost(h worker.Hold) bool { return h.Outcome != nil && h.Outcome.How == ex
 func (d *detail) drawHead(v worker.View, s section) {
 	setText(d.name, itemName(v.Hold))
 	setIcon(d.kind, kindIcon(v.Item.Kind), theme.ColorNameForeground)
-	word := statusWord(v.Word, v.Hold)
+	word := v.Hold.WithFailure(v.Word)
 	icon, tone := statusIcon(word)
 	setIcon(d.mark, icon, tone)
 	if ink := colour(tone); d.word.Text != word || d.word.Color != ink || d.word.TextSize != theme.TextSize() {

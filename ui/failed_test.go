@@ -45,7 +45,7 @@ func TestWhatFailedHasNoTickThoughItsReportArrived(t *testing.T) {
 			t.Errorf("%q has the picture of a success (%s)", inList, tone)
 		}
 	}
-	if done := asDone(execItem(1, "true")); statusWord(done.Word, done.Hold) != worker.WordReported {
+	if done := asDone(execItem(1, "true")); done.Hold.WithFailure(done.Word) != worker.WordReported {
 		t.Error("what went well is said to have failed")
 	}
 }

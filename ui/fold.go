@@ -151,9 +151,9 @@ func (f *fold) face() face {
 	switch n := f.failed(); {
 	case n == 0:
 	case c.word == worker.WordReported:
-		c.word += failureMark + grouped(n) + " not done"
+		c.word += worker.FailureMark + grouped(n) + " not done"
 	default:
-		c.rest += failureMark + grouped(n) + " not done"
+		c.rest += worker.FailureMark + grouped(n) + " not done"
 	}
 	return c
 }

@@ -34,7 +34,7 @@ func (q *queue) became(h worker.Hold, err error) error {
 
 // goneWords says what became of an item that does not wait for a decision any more.
 func goneWords(v worker.View, over bool) string {
-	name, word := capital(itemName(v.Hold)), statusWord(v.Word, v.Hold)
+	name, word := capital(itemName(v.Hold)), v.Hold.WithFailure(v.Word)
 	if !over {
 		return name + " does not wait for you any more: " + word + "."
 	}

@@ -121,7 +121,7 @@ func (p *pages) find(id worker.HoldID) (int, bool) {
 
 func newHistoryRow(h worker.Hold) historyRow {
 	r := historyRow{
-		id: h.ID, kind: h.Item.Kind, summary: summary(h.Item), status: statusWord(h.Status(), h), at: h.OpenedAt,
+		id: h.ID, kind: h.Item.Kind, summary: summary(h.Item), status: h.WithFailure(h.Status()), at: h.OpenedAt,
 		rest: rowRest(h, safetext.Clip(h.Item.SessionID, 60)),
 	}
 	return r

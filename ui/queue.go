@@ -306,7 +306,7 @@ func (q *queue) face(e entry) face {
 	if !ok {
 		s = q.summarize(v)
 	}
-	f := face{kind: v.Item.Kind, summary: s, word: statusWord(v.Word, v.Hold)}
+	f := face{kind: v.Item.Kind, summary: s, word: v.Hold.WithFailure(v.Word)}
 	f.rest = safetext.Clip(v.Item.SessionID, 60) + " · " + recently(v.Age)
 	if f.marked = q.marked[e.id] != ""; f.marked {
 		f.rest = "marked · " + f.rest

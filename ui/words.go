@@ -218,42 +218,6 @@ func ranWords(h worker.Hold) string {
 	return ""
 }
 
-// statusWord is the accept status as it is drawn: of what was reported, also that
-// it failed. A report that arrived is no success of what it tells.
-func statusWord(word string, h worker.Hold) string {
-	if failure := failureWord(h); failure != "" && word == worker.WordReported {
-		return word + failureMark + failure
-	}
-	return word
-}
-
-// failureMark stands between a status word and what failed.
-const failureMark = " · "
-
-// failureWord says shortly how an execution failed; "" where it did not.
-func failureWord(h worker.Hold) string {
-	if h.Outcome == nil {
-		return ""
-	}
-	switch o := h.Outcome; o.How {
-	case execute.Ended:
-		if o.Exit == 0 {
-			return ""
-		}
-		return fmt.Sprintf("exit %d", o.Exit)
-	case execute.Signalled:
-		return "signal " + o.Signal
-	case execute.CouldNotStart:
-		return "could not start"
-	case execute.FileFailed:
-		return "not done"
-	case execute.Lost:
-		return "outcome unknown"
-	default:
-		return string(o.How)
-	}
-}
-
 // rowEnd says in a row how an item ended, without what its status word says.
 func rowEnd(h worker.Hold) string {
 	words := strings.TrimSuffix(endWords(h), ".")
@@ -264,7 +228,7 @@ func rowEnd(h worker.Hold) string {
 		words = strings.TrimPrefix(because(unknownOutcome, words), "interrupted after starting; ")
 	}
 	if words != "" {
-		words = failureMark + words
+		words = worker.FailureMark + words
 	}
 	return words
 }
@@ -274,7 +238,7 @@ func rowEnd(h worker.Hold) string {
 func rowRest(h worker.Hold, rest string) string {
 	end := rowEnd(h)
 	if isLost(h) {
-		return strings.TrimPrefix(end, failureMark) + failureMark + rest
+		return strings.TrimPrefix(end, worker.FailureMark) + worker.FailureMark + rest
 	}
 	return rest + end
 }
@@ -282,7 +246,7 @@ func rowRest(h worker.Hold, rest string) string {
 // statusIcon is the picture and colour beside an accept status word. The word
 // is always there too.
 func statusIcon(word string) (fyne.Resource, fyne.ThemeColorName) {
-	if strings.HasPrefix(word, worker.WordReported+failureMark) {
+	if strings.HasPrefix(word, worker.WordReported+worker.FailureMark) {
 		return theme.WarningIcon(), theme.ColorNameWarning
 	}
 	switch word {

@@ -1,6 +1,10 @@
 package worker
 
-import "countersign/worker/execute"
+import (
+	"fmt"
+
+	"countersign/worker/execute"
+)
 
 // The accept status words of UX.md that a hold's facts alone decide. The live
 // ones (in line, paused, lease at risk, stopping) are decided by the engine.
@@ -103,4 +107,41 @@ func (r Refusal) word() string {
 		return WordCannotAccept
 	}
 	return WordRefused
+}
+
+// WithFailure is an accept status of h as it is shown to people: of what was
+// reported, also that it failed. A report that arrived is no success of what it
+// tells.
+func (h Hold) WithFailure(word string) string {
+	if failure := h.failure(); failure != "" && word == WordReported {
+		return word + FailureMark + failure
+	}
+	return word
+}
+
+// FailureMark stands between a status word and what failed.
+const FailureMark = " · "
+
+// failure says shortly how an execution failed; "" where it did not.
+func (h Hold) failure() string {
+	if h.Outcome == nil {
+		return ""
+	}
+	switch o := h.Outcome; o.How {
+	case execute.Ended:
+		if o.Exit == 0 {
+			return ""
+		}
+		return fmt.Sprintf("exit %d", o.Exit)
+	case execute.Signalled:
+		return "signal " + o.Signal
+	case execute.CouldNotStart:
+		return "could not start"
+	case execute.FileFailed:
+		return "not done"
+	case execute.Lost:
+		return "outcome unknown"
+	default:
+		return string(o.How)
+	}
 }
