@@ -82,7 +82,7 @@ func (g guards) diff() string {
 }
 
 // code is what an operator types to accept exactly this.
-func (g guards) code() string { return g.hash()[:policy.CodeLength] }
+func (g guards) code() string { return policy.Code(g.hash()) }
 
 func (g guards) hash() string {
 	sum := sha256.Sum256([]byte(g.now))

@@ -70,7 +70,7 @@ func writePending(w io.Writer, state policy.RulesState, self string) error {
 
 // ruleCode is what an operator types to accept exactly the change that waits.
 func ruleCode(state policy.RulesState) string {
-	return state.Pending.Hash[:min(policy.CodeLength, len(state.Pending.Hash))]
+	return policy.Code(state.Pending.Hash)
 }
 
 // Run implements the command.

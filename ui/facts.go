@@ -12,6 +12,7 @@ import (
 	"countersign/worker"
 	"countersign/worker/api/wire"
 	"countersign/worker/execute"
+	"countersign/worker/policy"
 	"countersign/worker/safetext"
 )
 
@@ -83,7 +84,7 @@ func (g *factGrid) set(v worker.View, task execute.Task, now time.Time) {
 	setText(g.limit, limit)
 	setText(g.lease, leaseWords(v))
 	setText(g.item, safetext.Clip(v.Item.ID, 80))
-	setText(g.code, code(v.Digest))
+	setText(g.code, policy.Code(v.Digest))
 }
 
 // heldWords says from when to when an item that is over was held.

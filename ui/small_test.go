@@ -12,6 +12,7 @@ import (
 
 	"countersign/worker"
 	"countersign/worker/execute"
+	"countersign/worker/policy"
 )
 
 // sizes are those that the window is looked at in: a small laptop's, and its own.
@@ -64,7 +65,7 @@ func TestNothingThatIsKnownOfAnItemIsCutWhereThereIsRoom(t *testing.T) {
 					t.Errorf("item %d: %.0f of %.0f are to be seen", id, c.Size().Height, need)
 				}
 			}
-			if got := d.facts.code.Text; got != code(d.view.Digest) {
+			if got := d.facts.code.Text; got != policy.Code(d.view.Digest) {
 				t.Errorf("item %d: the code is given as %q", id, got)
 			}
 			if w := d.facts.code.MinSize().Width; d.facts.code.Size().Width < w {

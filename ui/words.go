@@ -126,9 +126,6 @@ func when(t, now time.Time) string {
 	return t.Format("2006-01-02 15:04:05")
 }
 
-// code is the short form of what was shown, as people type it.
-func code(digest string) string { return digest[:min(8, len(digest))] }
-
 const unknownOutcome = "Outcome unknown"
 
 // outcomeWords says how an execution ended, in one line.

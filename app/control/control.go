@@ -68,7 +68,7 @@ func (s Status) Find(id worker.HoldID) (worker.View, bool) {
 }
 
 // Code is what an operator types to approve exactly what a hold shows.
-func Code(v worker.View) string { return v.Digest[:min(policy.CodeLength, len(v.Digest))] }
+func Code(v worker.View) string { return policy.Code(v.Digest) }
 
 // intent is the body of every request that asks for something.
 type intent struct {

@@ -238,6 +238,9 @@ func addCounts(all, more []Count) []Count {
 // than the operator takes between looking and typing.
 const CodeLength = 12
 
+// Code is what an operator types for what has this hash.
+func Code(hash string) string { return hash[:min(CodeLength, len(hash))] }
+
 // ErrOtherRules says that a file is not what the operator has seen of it.
 var ErrOtherRules = errors.New("the rule file is not what was shown: look at the change again before accepting it")
 
