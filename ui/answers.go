@@ -107,15 +107,30 @@ func (q *queue) cannot(title, why string) {
 	q.u.window.sheets.show(title, paragraph(why), nil, choice{label: "Back", key: doLeave})
 }
 
-// early says why what a dialog is about cannot be started yet: it can only now have
-// come before the operator's eyes. It is "" where it can. What is not in the detail
-// any more is over, or another item now, and the engines refuse it.
-func (q *queue) early(v worker.View) string {
-	d := q.detail
-	if d.view.ID != v.ID || d.view.Digest != v.Digest || d.lookedAt() {
-		return ""
+// The two say why what a dialog is about cannot be started yet, where it came before
+// the operator's eyes only as the dialog was opened; "" where it can.
+
+// readThere is for a dialog that shows all that it would start: to read it there is
+// enough.
+func (q *queue) readThere() (early func() string) {
+	read, opened := q.detail.lookedAt(), q.u.Now()
+	return func() string {
+		if read || q.u.watched.Load() && q.u.Now().Sub(opened) >= readingTime {
+			return ""
+		}
+		return "Nothing was sent: a moment, read it first."
 	}
-	return "Nothing was sent: a moment, read it first."
+}
+
+// readBefore is for a dialog that lies over what it would start.
+func (q *queue) readBefore() (early func() string) {
+	read := q.detail.lookedAt()
+	return func() string {
+		if read {
+			return ""
+		}
+		return "Nothing was sent: this came before the item can have been read. Go back and read it first."
+	}
 }
 
 // answer sends an answer to an item. While one is on its way no other is sent: a

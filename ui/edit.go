@@ -136,7 +136,7 @@ func (q *queue) edit() {
 	by := q.approver()
 	p := w.newProposal("Edit and approve "+itemName(v.Hold),
 		"What you leave here is approved in place of the "+what+". The agent is told that it was changed, and into what.", text, 12,
-		func() string { return q.early(v) })
+		q.readThere())
 	p.open(w, "Approve as edited", func(changed string) error {
 		if changed == text {
 			return fmt.Errorf("nothing was changed: go back and approve it as it is")
@@ -243,7 +243,7 @@ func (q *queue) propose(v worker.View) *proposal {
 	w, book, by := q.u.window, q.u.Rulebook, q.approver()
 	p := w.newProposal("Always approve items like "+itemName(v.Hold),
 		"This rule allows exactly what is asked here, and little else. Change it as you like, and test what it says of this item.", "", 10,
-		func() string { return q.early(v) })
+		q.readBefore())
 	test := func() {
 		text := p.text.Text
 		if p.text.Disabled() {

@@ -25,6 +25,7 @@ type sheets struct {
 	shown   dialog.Dialog
 	choices []choice
 	long    *container.Scroll // what is scrolled in it, by keys too; nil for nothing
+	closed  func()            // called when one has closed; may be nil
 }
 
 func (s *sheets) open() bool { return s.shown != nil }
@@ -72,6 +73,9 @@ func (s *sheets) close() {
 		d := s.shown
 		s.shown, s.choices, s.long = nil, nil, nil
 		d.Hide()
+		if s.closed != nil {
+			s.closed()
+		}
 	}
 }
 

@@ -71,11 +71,12 @@ func TestWordsTypedAfterAnEditAtOnceAreInTheCommandAtItsEnd(t *testing.T) {
 
 func TestWhatADialogWouldStartStillHasToHaveBeenRead(t *testing.T) {
 	for name, c := range map[string]struct {
-		key  fyne.KeyName
-		want []string
+		key    fyne.KeyName
+		covers bool // the dialog does not show what would start
+		want   []string
 	}{
-		"edited": {fyne.KeyE, []string{`approve 2 digest2 as {"command":"allow"} by operator`}},
-		"always": {fyne.KeyL, []string{"add for 2 allow", "approve 2 digest2 by operator, always"}},
+		"edited": {fyne.KeyE, false, []string{`approve 2 digest2 as {"command":"allow"} by operator`}},
+		"always": {fyne.KeyL, true, []string{"add for 2 allow", "approve 2 digest2 by operator, always"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			st, _ := newStageWithRules(t)
@@ -83,9 +84,10 @@ func TestWhatADialogWouldStartStillHasToHaveBeenRead(t *testing.T) {
 			st.press(c.key, ctrl)
 			st.until("the text", st.textIsThere)
 			st.write("allow")
+			st.tray.openItem(3) // which is no way to have read 2
 			st.press(fyne.KeyReturn, ctrl)
 			st.didNothing()
-			if !st.window.sheets.open() || !st.shows("Nothing was sent: a moment, read it first.") {
+			if !st.window.sheets.open() || !st.shows("Nothing was sent: ") {
 				t.Fatalf("the dialog is open: %v, %q", st.window.sheets.open(), st.texts())
 			}
 			st.picture("too-early-" + name)
@@ -94,9 +96,41 @@ func TestWhatADialogWouldStartStillHasToHaveBeenRead(t *testing.T) {
 			st.press(fyne.KeyReturn, ctrl)
 			st.didNothing() // the window had not the focus
 			st.watched.Store(true)
+			if c.covers {
+				st.pass(time.Second)
+				st.press(fyne.KeyReturn, ctrl)
+				st.didNothing()
+				st.press(fyne.KeyEscape, 0)
+				st.window.queue.selectItem(2)
+				st.pass(time.Second)
+				st.press(c.key, ctrl)
+				st.until("the text", st.textIsThere)
+				st.write("allow")
+			}
 			st.press(fyne.KeyReturn, ctrl)
 			st.until("the dialog closes", func() bool { return !st.window.sheets.open() })
 			st.decided(c.want...)
+		})
+	}
+}
+
+func TestWhatLayUnderADialogIsReadFromWhenThatCloses(t *testing.T) {
+	for name, key := range map[string]fyne.KeyName{"decline": fyne.KeyD, "edit": fyne.KeyE, "keys": fyne.KeyF1} {
+		t.Run(name, func(t *testing.T) {
+			st := newStage(t)
+			st.atOnce(execItem(2, "two"))
+			mod := ctrl
+			if key == fyne.KeyF1 {
+				mod = 0
+			}
+			st.press(key, mod)
+			st.pass(time.Second)
+			st.press(fyne.KeyEscape, 0)
+			st.press(fyne.KeyReturn, ctrl)
+			st.didNothing()
+			st.pass(time.Second)
+			st.press(fyne.KeyReturn, ctrl)
+			st.did("approve 2 digest2 by operator")
 		})
 	}
 }

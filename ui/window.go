@@ -47,6 +47,7 @@ func newWindow(u *UI) *window {
 	w.sheets = &sheets{win: w.win}
 	w.keys = newKeys(w.win.Canvas(), w.sheets, u.Now, w.do)
 	w.queue = newQueue(u, w.keys)
+	w.sheets.closed = w.queue.detail.shownNow // what lay under a dialog could not be read
 	w.history = newHistory(u, w.keys)
 	w.rules = newRules(u, w.keys)
 	places := container.NewStack(w.queue.root, w.history.root, w.rules.root)
