@@ -244,8 +244,8 @@ func (versionCommand) Run() error {
 type silent struct{ dir string }
 
 func (e *silent) Error() string {
-	return fmt.Sprintf("A Countersign has data directory %s open and does not answer. It may ask something in a window of its own, "+
-		"such as whether a change of config.toml is yours, or be ending. Nothing was started here.", e.dir)
+	return fmt.Sprintf("A Countersign has data directory %s open and does not answer. It may be starting or ending, "+
+		"or ask something in a window of its own, such as whether a change of config.toml is yours. Nothing was done here.", e.dir)
 }
 
 // raiseFirst brings the window of the instance that runs already to the front,

@@ -43,7 +43,8 @@ func text(ctx *kong.DecodeContext, target reflect.Value) error {
 	token := ctx.Scan.Pop()
 	s, _ := token.Value.(string)
 	isFlag := token.Type != kong.FlagValueToken && strings.HasPrefix(s, "--") && !strings.ContainsAny(s, " \t\n")
-	if flag := ctx.Value.Flag; flag != nil && (s == "" || isFlag) {
+	one := ctx.Value.Target.Kind() == reflect.String // and not a part of several
+	if flag := ctx.Value.Flag; flag != nil && one && (s == "" || isFlag) {
 		return fmt.Errorf("nothing is given; write --%s=%s", flag.Name, flag.FormatPlaceHolder())
 	}
 	target.SetString(s)

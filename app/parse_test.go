@@ -31,6 +31,7 @@ func TestWhatIsWrongWithACommandLineIsSaidInWords(t *testing.T) {
 		"history --search":                       `--search: nothing is given; write --search=Q|countersign history`,
 		"ps --data-dir":                          `--data-dir: nothing is given; write --data-dir=DIR|countersign ps`,
 		"history --search=--no-such":             "|",
+		"rules explain exec --env A= -- ls":      "|",
 		"history --search -x":                    "|",
 		"decline 7 --message=":                   `--message: nothing is given; write --message=|countersign decline`,
 		"enqueue --session s exec -- ls --all":   "|",

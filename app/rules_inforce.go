@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"time"
 
 	"countersign/app/config"
 	"countersign/app/control"
@@ -16,19 +17,26 @@ import (
 // there, not in files.
 type atWork struct {
 	none        bool // there is none, for sure
+	silent      bool // there may be one, which does not say
 	connections []config.Connection
 	rules       *policy.RulesState // nil where they are not known
 }
+
+// askPatience is how long commands that can do without an answer wait for it.
+const askPatience = 2 * time.Second
 
 // askRunning asks the one that runs. Where it does not say, commands about rules
 // go by the files alone.
 func askRunning(ctx context.Context, data string) (a atWork) {
 	client := control.NewClient(data)
 	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
 	status, err := client.Status(ctx)
 	if err != nil {
 		var none *control.NotRunning
 		a.none = errors.As(err, &none)
+		a.silent = !a.none
 		return a
 	}
 	for _, v := range status.Snapshot.Connections {
@@ -53,6 +61,8 @@ func (r reading) notInForce(ctx context.Context, hash string) string {
 	switch state := r.running.rules; {
 	case state != nil && state.File == r.file && hash != hashInForce(state.Hash):
 		return yet + inForceWords(*state) + " " + shows + ", with the code that puts it into force."
+	case r.running.silent:
+		return "whether this file is in force is not known: a Countersign runs, and does not say."
 	case r.running.none && r.keptOther(ctx, hash):
 		return yet + "what was in force before still is, also at the next start. While Countersign runs, " + shows + ", with the code that puts it into force."
 	}

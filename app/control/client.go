@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 
 	"countersign/worker"
@@ -111,7 +112,7 @@ func (c *Client) Rules(ctx context.Context) (policy.RulesState, error) {
 }
 
 // AcceptRules puts a changed rule file into force; code is the beginning of its
-// hash, of eight digits at least.
+// hash, at least policy.CodeLength digits of it.
 func (c *Client) AcceptRules(ctx context.Context, code string) error {
 	return c.ask(ctx, "accept", intent{Code: code})
 }
@@ -175,6 +176,9 @@ func (c *Client) do(ctx context.Context, method, route string, body []byte, into
 		var op *net.OpError
 		if errors.As(err, &op) && op.Op == "dial" {
 			return &NotRunning{Dir: c.dir}
+		}
+		if request := (*url.Error)(nil); errors.As(err, &request) && request.Timeout() {
+			return fmt.Errorf("the Countersign that has data directory %s open does not answer; it may still do what it was asked for", c.dir)
 		}
 		return fmt.Errorf("ask the running Countersign: %w", err)
 	}

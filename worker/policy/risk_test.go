@@ -24,7 +24,7 @@ func TestTheMarkNamesWhatRedirectionsWriteTo(t *testing.T) {
 	for command, want := range map[string]string{
 		"echo a >&2": "", "echo a 1>&2; ls": "", "if true; then echo a 1>&2; fi": "", "for i in 1 2; do echo $i >&2; done": "",
 		"while read l; do echo \"$l\" >&2; done <x": "", "echo $x >&-": "", "sh -c 'echo $x >&2'": "", "exec $x 3<&0 3<&-": "", "echo $x >&3-": "",
-		"fd=3; echo a >&$fd": "", "cat <<EOF\nx\nEOF": "", "cat <<-EOF $x\nx\nEOF": "", "cat <<<$x": "", "ls >/dev/null 2>&1": "", "ls $x < in.txt": "",
+		"fd=3; echo a >&$fd": "", "echo a >&1$y": `it writes to "1$y"`, "echo a >&'2-'": `it writes to "2-"`, "echo a >&2-": "", "cat <<EOF\nx\nEOF": "", "cat <<-EOF $x\nx\nEOF": "", "cat <<<$x": "", "ls >/dev/null 2>&1": "", "ls $x < in.txt": "",
 
 		"ls > x": `it writes to "x"`, "ls >& x": `it writes to "x"`, "ls $x &> y": `it writes to "y"`, "ls $x <> y": `it writes to "y"`,
 		"a > x; b > y": `it writes to "x", "y"`, "a > x; $b > y 2>> x": `it writes to "x", "y"`,

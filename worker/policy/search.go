@@ -195,12 +195,38 @@ func (f *finder) stmt(src string, s *syntax.Stmt) {
 	}
 }
 
+// mayBeAFile says of a word that stands for a descriptor whether Bash may take it for
+// a file all the same: its value may be another, and "2-" in quotes is a name.
+func (f *finder) mayBeAFile(src string, r *syntax.Redirect, text string) bool {
+	moves := strings.HasSuffix(text, "-") && text != "-"
+	return r.Op == syntax.DplOut && (!f.isSet(r.Word) || moves && asWritten(src, r.Word) != text)
+}
+
+// isSet says that the text itself sets all that a word has the value of.
+func (f *finder) isSet(w *syntax.Word) bool {
+	set := true
+	syntax.Walk(w, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.ParamExp:
+			set = set && n.Exp == nil && f.vars[n.Param.Value] != nil
+		case *syntax.CmdSubst, *syntax.ArithmExp, *syntax.ProcSubst:
+			set = false
+		}
+		return set
+	})
+	return set
+}
+
 // redirect notes the files that a redirection may be to.
 func (f *finder) redirect(src string, r *syntax.Redirect, c *found) {
 	words := f.word(r.Word)
 	writing := false
 	for i, w := range words {
-		switch useOf(r.Op, w.text) {
+		use := useOf(r.Op, w.text)
+		if use == noFile && f.mayBeAFile(src, r, w.text) {
+			use = writes
+		}
+		switch use {
 		case reads:
 			c.named = append(c.named, w)
 		case writes:
