@@ -185,7 +185,7 @@ func (e *Engine) Rejudge() {
 	items := map[*hold]policy.Item{}
 	e.mu.Lock()
 	for _, h := range e.holds {
-		h.doubted = h.phase == phaseInLine
+		h.doubted = h.doubted || h.phase == phaseInLine // whoever has its turn may not have looked yet
 		if h.awaitsAnswer() && !h.changed {
 			items[h] = h.asked()
 		}
