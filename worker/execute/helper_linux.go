@@ -17,7 +17,7 @@ import (
 
 const (
 	// maxIdle is how many helpers wait for another command at most, and idleTime
-	// how long. One takes about 4 MB.
+	// how long. One takes 3 to 8 MB.
 	maxIdle  = 8
 	idleTime = time.Minute
 )

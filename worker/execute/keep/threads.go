@@ -69,7 +69,7 @@ func newKeeper() (*keeper, error) {
 }
 
 // mostUsed is how many bytes of commands a helper takes in before it tidies up.
-const mostUsed = 4 << 20
+const mostUsed = 1 << 20
 
 // tidy gives back what commands used, while there is none.
 func (k *keeper) tidy(used int) {
