@@ -24,14 +24,14 @@ func TestEndToEndAStopIsToldToTheAgentInWords(t *testing.T) {
 	l := newLab(t)
 	l.serveHarness("--no-auth")
 	l.work("--approve", "all")
-	e := l.enqueue("s1", "50s", "exec", "--", "echo started; sleep 600")
+	e := l.enqueue("s1", "50s", "exec", "--", "echo started >up; sleep 600")
 	var id string
 	eventually(t, "it runs", func() bool {
 		s := l.ps()
 		if len(s.Running) == 1 {
 			id = fmt.Sprint(s.Running[0].ID)
 		}
-		return id != ""
+		return id != "" && l.file("up") == "started\n"
 	})
 	if _, errs, code := l.run("stop", id); code != 0 {
 		t.Fatalf("stop: exit %d, %s", code, errs)
