@@ -266,8 +266,22 @@ func (p *place) startAgain() error {
 	return p.startWorker()
 }
 
-// calm waits until the harness knows an end of every item, and then ends the
-// worker in order.
+// allClosed says whether the worker has nothing open: it may still be sending a
+// report again that the harness has.
+func (p *place) allClosed(ctx context.Context) (bool, error) {
+	items, _, err := p.holds(ctx)
+	for _, holds := range items {
+		for _, h := range holds {
+			if !h.Closed {
+				return false, err
+			}
+		}
+	}
+	return true, err
+}
+
+// calm waits until the harness knows an end of every item and the worker has nothing
+// open, and then ends the worker in order.
 func (p *place) calm(ctx context.Context) error {
 	p.proxy.misbehave(false)
 	defer p.worker.kill()
@@ -279,7 +293,12 @@ func (p *place) calm(ctx context.Context) error {
 			return err
 		}
 		if list.Counts["queued"]+list.Counts["accepted"] == 0 {
-			break
+			if closed, err := p.allClosed(ctx); err != nil || closed {
+				if err != nil {
+					return err
+				}
+				break
+			}
 		}
 		if now := fmt.Sprint(list.Counts); now != last {
 			last, end = now, time.Now().Add(patience)
