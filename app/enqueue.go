@@ -91,9 +91,6 @@ func (c *enqueueList) Run(all *commandLine, given config.Credentials) error {
 }
 
 func (c *enqueueCommand) do(given config.Credentials, kind string, payload any) error {
-	if c.Session == "" {
-		return &config.Invalid{Name: "--session", Expected: "empty; expected the id of a session, such as \"try\""}
-	}
 	origin, err := api.ParseOrigin(c.Harness)
 	if err != nil {
 		return &config.Invalid{Name: "--harness", Value: c.Harness, Expected: err.Error()}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -84,10 +82,7 @@ func (g guards) diff() string {
 // code is what an operator types to accept exactly this.
 func (g guards) code() string { return policy.Code(g.hash()) }
 
-func (g guards) hash() string {
-	sum := sha256.Sum256([]byte(g.now))
-	return hex.EncodeToString(sum[:])
-}
+func (g guards) hash() string { return hashOf([]byte(g.now)) }
 
 // accepts says whether a code that was typed is for this change.
 func (g guards) accepts(code string) bool {

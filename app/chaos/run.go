@@ -293,10 +293,11 @@ func (p *place) calm(ctx context.Context) error {
 			return err
 		}
 		if list.Counts["queued"]+list.Counts["accepted"] == 0 {
-			if closed, err := p.allClosed(ctx); err != nil || closed {
-				if err != nil {
-					return err
-				}
+			closed, err := p.allClosed(ctx)
+			if err != nil {
+				return err
+			}
+			if closed {
 				break
 			}
 		}
